@@ -5,7 +5,7 @@ import { isDamage } from '../store/lmdb.js'
 import { Dictionary } from './dictionary.js'
 import { IndexFlush } from './index-flush.js'
 import { type IndexTables, openSegments, segmentLedger } from './index-tables.js'
-import { heightEnd, heightStart, pendingStart, rowKeyBytes } from './row-key.js'
+import { compareRowKeys, heightEnd, heightStart, pendingStart, rowKeyBytes } from './row-key.js'
 import type { RowTables } from './row-tables.js'
 import type { RowWriter } from './row-writer.js'
 import { beside } from './scan.js'
@@ -178,8 +178,10 @@ export class SegmentUpkeep {
   /** A flush of the frozen tables, where few of their rows would have to be moved. */
   #begin(frozen: FrozenState): IndexFlush | undefined {
     const { tables, segments } = this.#frozenParts()
-    const last = this.#lastLeaving(tables, frozen)
-    if (last === undefined) return undefined
+    const leaving = this.#lastLeaving(tables, frozen)
+    if (leaving === undefined) return undefined
+    // Rows behind the last one that counts were moved before this program was started.
+    const last = compareRowKeys(leaving, 0, frozen.last, 0) < 0 ? leaving : frozen.last
     const { rows: segmentRows } = this.limits
     const dictionary = this.#dictionaries[this.tables.sets.state.current === 0 ? 1 : 0]
     const parts = { tables, dictionary, segments, keeper: this.keeper, segmentRows }
