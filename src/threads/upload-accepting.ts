@@ -178,10 +178,14 @@ interface Money extends Pick<ServiceLine, 'credits' | 'usdc'> {
   close(): Promise<void>
 }
 
-function openMoney(given: UploadGiven, { closing }: UploadTools, { uploads, pools }: UploadRecords): Money {
+function openMoney(
+  given: UploadGiven,
+  { closing, log }: UploadTools,
+  { uploads, pools }: UploadRecords,
+): Money {
   const { credits, usdc, ...payment } = paymentLine(given)
   const line = networkLine(given)
-  const earlier = earlierPost(given, line)
+  const earlier = earlierPost(given, line, log)
   const closePayment = (): Promise<void> => payment.close()
   const close = (): Promise<void> => line.close()
   // Nobody pays for what is gone after some days.
@@ -212,9 +216,13 @@ function networkLine({ settings }: UploadGiven): GatewayLine {
   return new GatewayLine({ headMs, stallMs: headMs, connectionsMax: lookupsMax }, systemClock)
 }
 
-function earlierPost({ settings, networkGateways }: UploadGiven, line: GatewayLine): typeof onlyHere {
+function earlierPost(
+  { settings, networkGateways }: UploadGiven,
+  line: GatewayLine,
+  log: UploadTools['log'],
+): typeof onlyHere {
   if (networkGateways.length === 0) return onlyHere
-  return new EarlierPost(networkGateways, line, systemClock, settings.retrieval.gatewayTimeoutMs)
+  return new EarlierPost(networkGateways, line, systemClock, settings.retrieval.gatewayTimeoutMs, log)
 }
 
 function paymentLine({ ports, paymentService }: UploadGiven): ServiceLine {

@@ -12,8 +12,8 @@ import { upstream } from './upstream.js'
 
 let status = 404
 const one = await upstream(t, (_, __, response) => response.writeHead(status).end())
-/** States nothing about any item. */
-const other = await upstream(t, (_, __, response) => response.writeHead(500).end())
+/** Has no item of this test. */
+const other = await upstream(t, (_, __, response) => response.writeHead(404).end())
 const program = await run(t, t.testdir(), {
   DEVNET_SEED: 'false',
   TRUSTED_PROXIES: '127.0.0.0/8',

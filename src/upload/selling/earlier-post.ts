@@ -1,5 +1,6 @@
 import { BoundedMap } from '../../actor/bounded-map.js'
 import type { Clock } from '../../actor/clock.js'
+import type { Log } from '../../actor/log.js'
 import { LeakingCounts } from '../../admission/leaking-counts.js'
 import { OutwardTurns } from '../../admission/outward-turns.js'
 import type { Id } from '../../format/id.js'
@@ -34,8 +35,11 @@ const tooOften = refuse(
   'too many items of this wallet came from this network that were posted before: try again in some minutes',
 )
 
-/** A gateway counts as away when it has stated nothing for so long. */
+/** A gateway counts as away when no question to it got any answer for so long. */
 const goneMs = 3_600_000
+
+/** Between two lines of the log about a gateway. */
+const namedEachMs = 600_000
 
 const unstated = refuse(
   'upstream',
@@ -74,8 +78,10 @@ export class EarlierPost {
   readonly #repeated: LeakingCounts
   readonly #unasked: UnaskedItems
   readonly #known = new BoundedMap<Id, true>(rememberedMax)
-  /** When each gateway last stated something about an item, or that it is asked too often; absent: not since the start. */
-  readonly #heardMs = new Map<string, number>()
+  /** Since when each gateway has answered nothing; absent: its last question got an answer, or it was not asked yet. */
+  readonly #silentMs = new Map<string, number>()
+  /** When each gateway was last named in the log. */
+  readonly #namedMs = new Map<string, number>()
 
   /** `gateways`: base URLs, at least one. All are asked at once. */
   constructor(
@@ -83,6 +89,7 @@ export class EarlierPost {
     private readonly line: Pick<GatewayLine, 'ask'>,
     private readonly clock: Clock,
     private readonly patienceMs: number,
+    private readonly log: Pick<Log, 'warn'>,
   ) {
     this.#turns = new OutwardTurns(turns, clock)
     this.#repeated = new LeakingCounts(clock, repeated)
@@ -148,28 +155,39 @@ export class EarlierPost {
   }
 
   /**
-   * Only where all gateways that are not away say so: the one that is asked too often, or fails, may be the only one that has the
-   * item, and a stranger can bring that about.
+   * Only where all gateways that are not away say so: the one that is asked too often, bans this machine, or fails, may be the
+   * only one that has the item, and a stranger can bring that about. So whatever it answers, it is not away.
    */
   #isAbsent(statuses: readonly (number | undefined)[]): false | Refusal {
     const nowMs = this.clock.monotonic()
-    const isSilent = this.gateways.some((url, at) => {
+    const unclear = this.gateways.filter((url, at) => {
       if (statuses[at] === 404) return false
-      const heardMs = this.#heardMs.get(url)
-      return heardMs !== undefined && nowMs - heardMs < goneMs
+      const silentMs = this.#silentMs.get(url)
+      return silentMs === undefined || nowMs - silentMs < goneMs
     })
-    return isSilent || !statuses.includes(404) ? unstated : false
+    for (const url of unclear) this.#name(url, statuses[this.gateways.indexOf(url)], nowMs)
+    return unclear.length > 0 || !statuses.includes(404) ? unstated : false
+  }
+
+  /** An operator can remove a gateway that keeps others from paying. */
+  #name(url: string, status: number | undefined, nowMs: number): void {
+    if (nowMs - (this.#namedMs.get(url) ?? Number.NEGATIVE_INFINITY) < namedEachMs) return
+    this.#namedMs.set(url, nowMs)
+    const why =
+      'a gateway of TRUSTED_GATEWAYS_URLS does not state whether it has an item: paid uploads may be refused'
+    this.log.warn({ url, status }, why)
   }
 
   /** The status that a gateway answers with; undefined: it did not answer. */
   async #status(url: string, id: Id, signal: AbortSignal): Promise<number | undefined> {
     const answer = await this.line.ask(url, { method: 'HEAD', path: `/raw/${id}`, headers: {} }, signal)
-    if (isRefusal(answer)) return undefined
+    if (isRefusal(answer)) {
+      if (!this.#silentMs.has(url)) this.#silentMs.set(url, this.clock.monotonic())
+      return undefined
+    }
     answer.drop()
-    const { statusCode } = answer
-    if (isThere(statusCode) || statusCode === 404 || statusCode === 429)
-      this.#heardMs.set(url, this.clock.monotonic())
-    return statusCode
+    this.#silentMs.delete(url)
+    return answer.statusCode
   }
 }
 

@@ -1,8 +1,14 @@
 import type { Clock } from '../../actor/clock.js'
 import type { ItemHeader } from '../../format/item.js'
-import { isRefusal } from '../../format/refusal.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { tagValue } from '../../format/tag.js'
-import { type CreditsPort, isDenied, type RevokeOrder } from '../../payment/credits-port.js'
+import {
+  type Checked,
+  type CheckOrder,
+  type CreditsPort,
+  isDenied,
+  type RevokeOrder,
+} from '../../payment/credits-port.js'
 import { normalizedAddress } from '../../proof/owner-address.js'
 import { addressShape } from '../calls/credits-routes.js'
 import { paymentAway, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
@@ -105,6 +111,25 @@ export class Sharing {
     return isDenied(created) ? deniedOrder('approve', created.text) : { done: { createdApproval: created } }
   }
 
+  /** Whether the wallet has what the order moves: an order that comes to nothing must not cost a question to all gateways. */
+  async #hasEnough({ tags: given }: ItemHeader, own: Checked, check: CheckOrder): Promise<boolean | Refusal> {
+    if (tagValue(given, tags.approve) !== undefined)
+      return BigInt(own.balance) >= BigInt(tagValue(given, tags.amount) ?? '')
+    const approved = tagValue(given, tags.revoke) ?? ''
+    if (!addressShape.test(approved)) return false
+    // What the approved wallet could spend of the payer's credits alone.
+    const { signatureType, asker } = check
+    const shared = await this.credits.check({
+      address: approved,
+      signatureType,
+      paidBy: [check.address],
+      directive: 'list-only',
+      bytes: 0,
+      ...(asker === undefined ? {} : { asker }),
+    })
+    return isRefusal(shared) ? shared : BigInt(shared.balance) > 0n
+  }
+
   /** The answer to an order that is not given: of who has no credits, or that the network knew before. Undefined: it is new. */
   async #refused(
     header: ItemHeader,
@@ -116,10 +141,13 @@ export class Sharing {
     // come meanwhile.
     const { range } = uploader
     const check = { ...payerOf(header, uploader), paidBy: [], bytes: 0 }
-    const checked = await this.credits.check(range === undefined ? check : { ...check, asker: range })
+    const asker = range === undefined ? {} : { asker: range }
+    const checked = await this.credits.check({ ...check, ...asker })
     if (isRefusal(checked)) return paymentAway(header.id)
-    if (checked.isUnknownWallet)
-      return deniedOrder(order, nothingToMove[order](payerOf(header, uploader).address))
+    const hasSome =
+      !checked.isUnknownWallet && (await this.#hasEnough(header, checked, { ...check, ...asker }))
+    if (isRefusal(hasSome)) return paymentAway(header.id)
+    if (!hasSome) return deniedOrder(order, nothingToMove[order](check.address))
     const isKnown = await this.earlier.isKnown(posted)
     if (isRefusal(isKnown)) return textAnswer(503, isKnown.message, '\r\nRetry-After: 5')
     return isKnown ? deniedOrder(order, seenBefore) : undefined

@@ -1,6 +1,7 @@
 /** Whether items were posted before: strangers who post a wallet's public items keep nobody out but themselves. */
 import t from 'tap'
 import { systemClock } from '../../../src/actor/clock.js'
+import { silentLog } from '../../../src/actor/log.js'
 import { type Id, idOfBytes } from '../../../src/format/id.js'
 import { parseItemHeader } from '../../../src/format/item.js'
 import { isRefusal, refuse } from '../../../src/format/refusal.js'
@@ -38,7 +39,7 @@ function earlierPostBy(clock: HandClock, gateways: readonly Gateway[]): EarlierP
     },
   }
   const urls = gateways.map((_, at) => `http://${at}`)
-  return new EarlierPost(urls, line, clock, 1000)
+  return new EarlierPost(urls, line, clock, 1000, silentLog)
 }
 
 const stranger = '198.51.100.7'
@@ -101,11 +102,19 @@ t.test('an item is new only where all gateways that are not away say so', async 
   }
   limited = undefined
   t.equal(await ask(earlier, 5), true)
-  limited = 500
-  clock.jump(3_600_001)
-  t.equal(await ask(earlier, 2001), false, 'one that has stated nothing for an hour is away')
+  for (const status of [403, 429, 500, 503]) {
+    limited = status
+    clock.jump(3_600_001)
+    t.match(await ask(earlier, 6), { refused: 'upstream' }, `and so is one that answers ${status} for hours`)
+  }
   const other = earlierPostBy(clock, [() => undefined, () => 404])
-  t.equal(await ask(other, 2000), false, 'and one that never has')
+  t.match(
+    await ask(other, 2000),
+    { refused: 'upstream' },
+    'one that was not heard of since the start may have it',
+  )
+  clock.jump(3_600_001)
+  t.equal(await ask(other, 2001), false, 'one that no question has reached for an hour is away')
   t.match(await ask(earlierPostBy(clock, [() => 429, () => 404]), 1), { refused: 'upstream' })
 })
 
@@ -143,6 +152,7 @@ t.test('who uploads more than gateways answer from home has one of some items lo
 
 t.test('orders that come to nothing ask no gateway, or soon none any more', async (t) => {
   let questions = 0
+  let balance = '9'
   const clock = new HandClock()
   const earlier = earlierPostBy(clock, [
     () => {
@@ -151,7 +161,7 @@ t.test('orders that come to nothing ask no gateway, or soon none any more', asyn
     },
   ])
   const credits = {
-    check: async () => ({ isEnough: true, isUnknownWallet: false, winc: '0', balance: '9' }),
+    check: async () => ({ isEnough: true, isUnknownWallet: false, winc: '0', balance }),
     approve: async () => ({ denied: true as const, status: 402 as const, text: 'Insufficient balance' }),
     revoke: async () => ({ denied: true as const, status: 400 as const, text: 'No valid approvals found' }),
   }
@@ -168,9 +178,14 @@ t.test('orders that come to nothing ask no gateway, or soon none any more', asyn
     [['x-approve-payment', 'nobody'] as [string, string], ['x-amount', '1'] as [string, string]],
     [['x-approve-payment', other] as [string, string], ['x-amount', '0'] as [string, string]],
     [['x-approve-payment', other] as [string, string]],
+    [['x-approve-payment', other] as [string, string], ['x-amount', '10'] as [string, string]],
+    [['x-delete-payment-approval', 'nobody'] as [string, string]],
   ].entries())
     t.match(await act(number, ...tags), { status: 400 })
+  balance = '0'
+  t.match(await act(9, ['x-delete-payment-approval', other]), { status: 400 }, 'nothing is shared')
   t.equal(questions, 0)
+  balance = '9'
   const statuses = []
   for (let number = 0; number < 30; number += 1) {
     const answer = await act(number, ['x-delete-payment-approval', other])
