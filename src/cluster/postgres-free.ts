@@ -145,7 +145,7 @@ export class PostgresFree implements FreeElsewhere {
     if (this.#rest.isOn || this.#isClosed) return undefined
     const { clock, patienceMs = 400 } = this.options
     const asking = ask().catch((error: unknown) => {
-      this.#failed(error)
+      if (!isAboutData(error)) this.#failed(error)
       return undefined
     })
     const late = Symbol('late')
@@ -245,6 +245,11 @@ export class PostgresFree implements FreeElsewhere {
       'the free bytes of other machines are not known: uploads are free by what this machine knows',
     )
   }
+}
+
+/** What a client wrote was refused (SQLSTATE class 22): that says nothing about the database. */
+function isAboutData(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && String(error.code).startsWith('22')
 }
 
 /** In one order for all, so that nobody waits for somebody who waits for him. */

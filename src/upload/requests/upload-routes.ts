@@ -4,7 +4,7 @@ import type { Request } from '../../http/exchange.js'
 import type { HtmlPage } from '../../http/page.js'
 import { htmlType, publicShortly, takesPages } from '../../http/small-answer.js'
 import { checksumAddress } from '../../proof/ethereum.js'
-import { creditsRoutes, type QuotedCredits } from '../calls/credits-routes.js'
+import { addressShape, creditsRoutes, type QuotedCredits } from '../calls/credits-routes.js'
 import { fixedAnswers, jsonAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import { healthRoutes, type UploadHealth } from '../calls/upload-health.js'
 import { idIn, type UploadRoute } from '../calls/upload-service.js'
@@ -59,7 +59,7 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
       summary: 'How many bytes a wallet, and who asks, may still upload for free; null: any number',
       statuses: [200],
       query: ['address'],
-      act: async (request) => jsonAnswer(200, await freeFor(pools, request, clients)),
+      act: async (request) => jsonAnswer(200, await freeFor(pools, request, clients, turns)),
     },
     {
       method: 'POST',
@@ -93,16 +93,20 @@ async function freeFor(
   pools: UploadRoutesParts['pools'],
   request: Request,
   clients: Clients,
+  turns: Pick<TimedTurns, 'run'>,
 ): Promise<
   Readonly<Record<'bytesRemaining' | 'rangeBytesRemaining', number | null>> & {
     readonly itemOverheadBytes: number
   }
 > {
-  const address = new URLSearchParams(request.query).get('address') ?? ''
+  const given = new URLSearchParams(request.query).get('address') ?? ''
+  // What is no address is nobody's, and is sent to no database.
+  const address = addressShape.test(given) ? given : ''
   const isHex = /^0x[0-9a-f]{40}$/i.test(address)
   const wallet = isHex ? checksumAddress(Buffer.from(address.slice(2), 'hex')) : address
   const { range } = uploaderOf(request, clients, undefined)
-  await pools.look(wallet, range)
+  // Who asks too often gets what this machine knows.
+  await turns.run(clients.of(request).address, () => pools.look(wallet, range))
   const bytesRemaining = pools.left(wallet, range)
   const rangeBytesRemaining = bytesRemaining === null ? null : pools.leftOfRange(range)
   return { bytesRemaining, rangeBytesRemaining, itemOverheadBytes: pools.rules.itemOverheadBytes ?? 0 }
