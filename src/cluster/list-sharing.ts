@@ -66,8 +66,9 @@ export class ListSharing {
   /** Where this side follows from. What it has is listed for the cluster where it joins, or where a backup was restored. */
   async #positionOf(side: SharedSide): Promise<SharedPosition> {
     const known = side.position()
+    const isRestored = known !== undefined && known.version >= 0
     const head = await this.entries.head(Math.max(0, known?.version ?? 0))
-    if (known !== undefined && known.version >= 0) {
+    if (isRestored) {
       if (known.cluster !== head.cluster && head.version > 0) throw new ForeignCluster()
       if (isContinued(known, head)) return known
       this.log.warn(
@@ -76,7 +77,7 @@ export class ListSharing {
       )
     }
     const start = { cluster: head.cluster, version: 0, stamp: '' }
-    await side.shareAll(start)
+    await side.shareAll(start, isRestored)
     return start
   }
 

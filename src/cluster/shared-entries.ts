@@ -51,8 +51,11 @@ export interface SharedEntries {
 export interface SharedSide {
   readonly lists: readonly SharedListName[]
   position(): SharedPosition | undefined
-  /** Lists everything that this machine has as initial changes. `position`: where it follows from then. */
-  shareAll(position: SharedPosition): Promise<void>
+  /**
+   * Lists everything that this machine has. `position`: where it follows from then. `isRestored`: the database went back to an
+   * older state. Then what is blocked here is blocked, whatever the database says of a time before. Else all of it is initial.
+   */
+  shareAll(position: SharedPosition, isRestored: boolean): Promise<void>
   unshared(limit: number): readonly SharedChange[]
   readonly unsharedCount: number
   /** The cluster has the changes; `instead`: what it has where they did not count. */

@@ -35,7 +35,7 @@ export function sharedBlocks(store: ModerationStore, now: () => number): SharedS
   return {
     lists: ['blocks'],
     position: () => store.unsharedKeys.position(),
-    shareAll: (position) => store.shareAll(position),
+    shareAll: (position, isRestored) => store.shareAll(position, isRestored),
     get unsharedCount() {
       return store.unsharedKeys.count
     },

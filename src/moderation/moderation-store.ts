@@ -203,14 +203,17 @@ export class ModerationStore {
     this.#environment.write(() => this.unsharedKeys.settle(given))
   }
 
-  /** Lists what is blocked already as unshared, some thousands in a turn of the event loop. `position`: where to follow from. */
-  async shareAll(position: SharedPosition): Promise<void> {
+  /**
+   * Lists what is blocked already as unshared, some thousands in a turn of the event loop. `position`: where to follow from.
+   * `isRestored`: it counts over what the cluster has, else only where the cluster knows nothing.
+   */
+  async shareAll(position: SharedPosition, isRestored: boolean): Promise<void> {
     // Who is interrupted begins again.
     this.#environment.write(() => this.unsharedKeys.setPosition({ ...position, version: joining }))
     for (let after = 0; ; ) {
       const page = this.since(after, sharedAtOnce)
       this.#environment.write(() => {
-        for (const { kind, key } of page) this.unsharedKeys.note(sharedKey(subjectOf(kind, key)), true)
+        for (const { kind, key } of page) this.unsharedKeys.note(sharedKey(subjectOf(kind, key)), !isRestored)
       })
       after = page.at(-1)?.sequence ?? after
       if (page.length < sharedAtOnce) break

@@ -191,12 +191,16 @@ t.test('a database with older data: no block is lost', { skip }, async (t) => {
   await withServer(t, async (server) => {
     const { url } = server
     const one = await clusterMachine(t, url, 'one', often)
-    const [early, late, later] = [some(), some(), some()]
+    const [early, late, later, again] = [some(), some(), some(), some()]
     block(one, early)
+    block(one, again)
+    await settledAmong([one], url)
+    one.blocks.release([again])
     await settledAmong([one], url)
     await queried(url, ...tables.map((table) => `CREATE TABLE kept_${table} AS TABLE ${table}`))
     const other = await clusterMachine(t, url, 'other', often)
     block(one, late)
+    block(one, again)
     await settledAmong([one, other], url)
     const restored = tables.flatMap((table) => [
       `DELETE FROM ${table}`,
@@ -208,7 +212,7 @@ t.test('a database with older data: no block is lost', { skip }, async (t) => {
     block(third, later)
     await settledAmong([one, other, third], url)
     for (const machine of [one, other, third])
-      t.ok([early, late, later].every((subject) => isBlocked(machine, subject)))
+      t.ok([early, late, later, again].every((subject) => isBlocked(machine, subject)))
   })
 })
 
