@@ -35,8 +35,12 @@ const tooOften = refuse(
   'too many items of this wallet came from this network that were posted before: try again in some minutes',
 )
 
-/** A gateway counts as away when no question to it got any answer for so long. */
-const goneMs = 3_600_000
+/** A gateway counts as away after so many questions in a row without any answer, of which only some in a time count. */
+const silentMax = 12
+const silentEachMs = 300_000
+
+/** Why questions are given up that are not needed any more. */
+const decided = Symbol('decided')
 
 /** Between two lines of the log about a gateway. */
 const namedEachMs = 600_000
@@ -78,8 +82,8 @@ export class EarlierPost {
   readonly #repeated: LeakingCounts
   readonly #unasked: UnaskedItems
   readonly #known = new BoundedMap<Id, true>(rememberedMax)
-  /** Since when each gateway has answered nothing; absent: its last question got an answer, or it was not asked yet. */
-  readonly #silentMs = new Map<string, number>()
+  /** Questions in a row that a gateway did not answer; absent: its last one got an answer, or it was not asked yet. */
+  readonly #silent = new Map<string, { readonly count: number; readonly lastMs: number }>()
   /** When each gateway was last named in the log. */
   readonly #namedMs = new Map<string, number>()
 
@@ -119,11 +123,11 @@ export class EarlierPost {
   }
 
   /**
-   * What became of an item that is new. One that was not paid for, or an order that was not carried out, was asked about in vain:
-   * who has many such questions asked waits behind others, and after some not at all.
+   * What became of an item that is new. One that was not paid for was asked about in vain, and so was an order for shared
+   * credits, which costs nothing: who has many such questions asked waits behind others, and after some not at all.
    */
-  settled(item: PostedItem, isDone: boolean): void {
-    if (isDone) this.#turns.worth(item.client)
+  settled(item: PostedItem, isPaid: boolean): void {
+    if (isPaid) this.#turns.worth(item.client)
     else this.#repeated.add(pairOf(item))
   }
 
@@ -150,7 +154,7 @@ export class EarlierPost {
       return isFound || this.#isAbsent(await Promise.all(statuses))
     } finally {
       timer.cancel()
-      stop.abort()
+      stop.abort(decided)
     }
   }
 
@@ -162,8 +166,7 @@ export class EarlierPost {
     const nowMs = this.clock.monotonic()
     const unclear = this.gateways.filter((url, at) => {
       if (statuses[at] === 404) return false
-      const silentMs = this.#silentMs.get(url)
-      return silentMs === undefined || nowMs - silentMs < goneMs
+      return (this.#silent.get(url)?.count ?? 0) < silentMax
     })
     for (const url of unclear) this.#name(url, statuses[this.gateways.indexOf(url)], nowMs)
     return unclear.length > 0 || !statuses.includes(404) ? unstated : false
@@ -182,12 +185,19 @@ export class EarlierPost {
   async #status(url: string, id: Id, signal: AbortSignal): Promise<number | undefined> {
     const answer = await this.line.ask(url, { method: 'HEAD', path: `/raw/${id}`, headers: {} }, signal)
     if (isRefusal(answer)) {
-      if (!this.#silentMs.has(url)) this.#silentMs.set(url, this.clock.monotonic())
+      // Another gateway may have been faster.
+      if (signal.reason !== decided) this.#noteSilence(url)
       return undefined
     }
     answer.drop()
-    this.#silentMs.delete(url)
+    this.#silent.delete(url)
     return answer.statusCode
+  }
+
+  #noteSilence(url: string): void {
+    const nowMs = this.clock.monotonic()
+    const { count, lastMs } = this.#silent.get(url) ?? { count: 0, lastMs: Number.NEGATIVE_INFINITY }
+    if (nowMs - lastMs >= silentEachMs) this.#silent.set(url, { count: count + 1, lastMs: nowMs })
   }
 }
 

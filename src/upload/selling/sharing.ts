@@ -90,7 +90,7 @@ export class Sharing {
       approved === undefined
         ? await this.#revoke({ ...pair, approvedAddress: revoked ?? '' })
         : await this.#approve(header, { ...pair, approvedAddress: approved })
-    this.earlier.settled(posted, 'done' in outcome)
+    this.earlier.settled(posted, false)
     return outcome
   }
 

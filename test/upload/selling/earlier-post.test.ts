@@ -114,8 +114,34 @@ t.test('an item is new only where all gateways that are not away say so', async 
     'one that was not heard of since the start may have it',
   )
   clock.jump(3_600_001)
+  t.match(await ask(other, 2001), { refused: 'upstream' }, 'two questions say little')
+  for (let turn = 0; turn < 10; turn += 1) {
+    clock.jump(300_000)
+    await ask(other, 2001)
+  }
   t.equal(await ask(other, 2001), false, 'one that no question has reached for an hour is away')
   t.match(await ask(earlierPostBy(clock, [() => 429, () => 404]), 1), { refused: 'upstream' })
+})
+
+t.test('a gateway that another one was faster than is not away', async (t) => {
+  const clock = new HandClock()
+  let isThere = true
+  const line: Pick<GatewayLine, 'ask'> = {
+    ask: async (url, _, signal) => {
+      if (url === 'http://fast')
+        return { statusCode: isThere ? 200 : 404, headers: {}, drop: () => undefined } as never
+      if (isThere && !signal.aborted)
+        await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
+      return refuse('late', 'upstream', 'silent')
+    },
+  }
+  const earlier = new EarlierPost(['http://fast', 'http://slow'], line, clock, 1000, silentLog)
+  for (let number = 0; number < 15; number += 1) {
+    t.equal(await ask(earlier, number), true)
+    clock.jump(300_000)
+  }
+  isThere = false
+  t.match(await ask(earlier, 2000), { refused: 'upstream' })
 })
 
 t.test('where nobody states anything little is taken, and from the home of its owner alone', async (t) => {
