@@ -44,10 +44,11 @@ const unable = {
  */
 const deniedStatus = 400
 
-/** As the payment service denies orders of a wallet without credits. */
+/** As the payment service denies orders of a wallet that has nothing to move. */
 const nothingToMove = {
-  approve: (address: string) => `Insufficient balance for '${address}'`,
-  revoke: (address: string) => `No valid approvals found for paying address '${address}'`,
+  approve: (payer: string) => `Insufficient balance for '${payer}'`,
+  revoke: (payer: string, approved: string) =>
+    `No valid approvals found for approved address '${approved}' and paying address '${payer}'`,
 } as const
 
 const seenBefore = 'the item was posted to the network before. Sign a new one for this service'
@@ -147,7 +148,10 @@ export class Sharing {
     const hasSome =
       !checked.isUnknownWallet && (await this.#hasEnough(header, checked, { ...check, ...asker }))
     if (isRefusal(hasSome)) return paymentAway(header.id)
-    if (!hasSome) return deniedOrder(order, nothingToMove[order](check.address))
+    if (!hasSome) {
+      const approved = tagValue(header.tags, tags.revoke) ?? ''
+      return deniedOrder(order, nothingToMove[order](check.address, approved))
+    }
     const isKnown = await this.earlier.isKnown(posted)
     if (isRefusal(isKnown)) return textAnswer(503, isKnown.message, '\r\nRetry-After: 5')
     return isKnown ? deniedOrder(order, seenBefore) : undefined
