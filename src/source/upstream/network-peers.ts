@@ -98,12 +98,12 @@ export class NetworkPeers implements Source {
     }
   }
 
-  /** Asks one peer; when it is silent for `hedgeMs`, or refuses, the next one. The first that opens wins, the others are left. */
   /** What other gateways send says too little of what it was read out of. */
   mayHave(wanted: Wanted): boolean {
     return wanted.needsPlace !== true
   }
 
+  /** Asks one peer; when it is silent for `hedgeMs`, or refuses, the next one. The first that opens wins, the others are left. */
   async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
     const eligible = this.#eligible(wanted)
     const waiting = this.#candidates(wanted.id, eligible)

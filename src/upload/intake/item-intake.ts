@@ -68,7 +68,11 @@ const over = (): void => undefined
 const patienceMs = 5000
 /** Number of blocks in which the receipt promises permanence. */
 const deadlineBlocks = 200
-/** Accepts or refuses items that were read completely: signature, charge, disk, catalog, receipt, in this order. */
+
+/**
+ * Accepts or refuses items that were read completely: signature, charge, disk, catalog, receipt, in this order. The receipt is
+ * signed while the item is kept, and leaves when both are done.
+ */
 export class ItemIntake {
   /** Accepts in flight by id (or payment): a duplicate waits for the promise, then decides again. */
   readonly #accepting = new Map<string, Promise<unknown>>()
