@@ -278,20 +278,15 @@ t.test('names say what a thing is, not that it was told, said or asked', async (
   t.strictSame(wrong, [])
 })
 
-/** Rooms with comments that still say told, said and asked. */
-const notYetPlain = new Set(['upload'])
-
 t.test('comments say what is announced, stated or requested', async (t) => {
   const native = ['native', 'bench'].flatMap((folder) => sources(folder, /\.(cc|h)$/))
   t.ok(native.length > 60, 'C++ is read, too')
-  const wrong = [...program, ...native]
-    .filter(({ path }) => !notYetPlain.has(roomOf(path)))
-    .flatMap(({ path, text }) =>
-      [...text.matchAll(/\/\*[\s\S]*?\*\/|(?<!:)\/\/.*$/gm)]
-        // States that records on disk have are named in backticks, and in the diagram of an upload's states.
-        .flatMap(([comment]) => comment.match(/(?<![`'])\b(?:told|said|asked)\b(?! -->)/gi) ?? [])
-        .map((word) => `${path}: ${word}`),
-    )
+  const wrong = [...program, ...native].flatMap(({ path, text }) =>
+    [...text.matchAll(/\/\*[\s\S]*?\*\/|(?<!:)\/\/.*$/gm)]
+      // States that records on disk have are named in backticks, and in the diagram of an upload's states.
+      .flatMap(([comment]) => comment.match(/(?<![`'])\b(?:told|said|asked)\b(?! -->)/gi) ?? [])
+      .map((word) => `${path}: ${word}`),
+  )
   t.strictSame(wrong, [])
 })
 

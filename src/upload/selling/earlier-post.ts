@@ -82,12 +82,12 @@ export class EarlierPost {
   readonly #repeated: LeakingCounts
   readonly #unasked: UnaskedItems
   readonly #known = new BoundedMap<Id, true>(rememberedMax)
-  /** Questions in a row that a gateway did not answer; absent: its last one got an answer, or it was not asked yet. */
+  /** Questions in a row that a gateway did not answer; absent: it answered its last one, or there was none yet. */
   readonly #silent = new Map<string, { readonly count: number; readonly lastMs: number }>()
   /** When each gateway was last named in the log. */
   readonly #namedMs = new Map<string, number>()
 
-  /** `gateways`: base URLs, at least one. All are asked at once. */
+  /** `gateways`: base URLs, at least one. All get each question at once. */
   constructor(
     private readonly gateways: readonly string[],
     private readonly line: Pick<GatewayLine, 'ask'>,
@@ -123,8 +123,8 @@ export class EarlierPost {
   }
 
   /**
-   * What became of an item that is new. One that was not paid for was asked about in vain, and so was an order for shared
-   * credits, which costs nothing: who has many such questions asked waits behind others, and after some not at all.
+   * What became of an item that is new. The question about one that was not paid for was in vain, and so was that about an order
+   * for shared credits, which costs nothing: who causes many of them waits behind others, and after some gets none.
    */
   settled(item: PostedItem, isPaid: boolean): void {
     if (isPaid) this.#turns.worth(item.client)
@@ -159,7 +159,7 @@ export class EarlierPost {
   }
 
   /**
-   * Only where all gateways that are not away say so: the one that is asked too often, bans this machine, or fails, may be the
+   * Only where all gateways that are not away say so: one that gets too many questions, bans this machine, or fails, may be the
    * only one that has the item, and a stranger can bring that about. So whatever it answers, it is not away.
    */
   #isAbsent(statuses: readonly (number | undefined)[]): false | Refusal {

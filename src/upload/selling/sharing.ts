@@ -72,7 +72,7 @@ export class Sharing {
     const revoked = tagValue(header.tags, tags.revoke)
     if (approved === undefined && revoked === undefined) return undefined
     const order = approved === undefined ? 'revoke' : 'approve'
-    // Before anything is asked about it: what is not even an order costs its sender nothing.
+    // Before any question about it: what is not even an order costs its sender nothing.
     const fault = order === 'approve' ? faultOf(header) : undefined
     if (fault !== undefined) return deniedOrder(order, fault)
     const posted: PostedItem = {
@@ -138,7 +138,7 @@ export class Sharing {
     order: Order,
     posted: PostedItem,
   ): Promise<UploadAnswer | undefined> {
-    // A wallet without credits has none to move, so no gateway is asked for it. Nor is the order given: the first credits may
+    // A wallet without credits has none to move, so no gateway gets a question. Nor is the order given: the first credits may
     // come meanwhile.
     const { range } = uploader
     const check = { ...payerOf(header, uploader), paidBy: [], bytes: 0 }
