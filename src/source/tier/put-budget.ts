@@ -28,6 +28,8 @@ const dayMs = 86_400_000
  */
 export class PutBudget {
   #count: PutCount
+  /** Bytes of what is being put. */
+  #underWay = 0
 
   constructor(
     private readonly options: PutBudgetOptions,
@@ -37,10 +39,18 @@ export class PutBudget {
     this.#count = known ?? { bytes: 0, dayBytes: 0, atMs: clock.now() }
   }
 
-  /** Undefined: more may be put. One object may exceed the bound. */
+  /** Undefined: more may be put. One object may exceed the bound. What is being put counts, too. */
   get limit(): PutLimit | undefined {
-    if (this.#count.bytes >= this.options.maxBytes) return 'size limit'
-    return this.#dayBytes() >= this.options.dailyBytes ? 'daily limit' : undefined
+    if (this.#count.bytes + this.#underWay >= this.options.maxBytes) return 'size limit'
+    return this.#dayBytes() + this.#underWay >= this.options.dailyBytes ? 'daily limit' : undefined
+  }
+
+  /** So many bytes begin to be put. Call the result when that is over. */
+  begin(bytes: number): () => void {
+    this.#underWay += bytes
+    return () => {
+      this.#underWay -= bytes
+    }
   }
 
   /** The count when so many bytes more were put. */

@@ -224,6 +224,7 @@ export class TierWriter {
     } else if (known.size < this.options.keepMinBytes) round.refusal ??= await this.#gather(known)
     else {
       await this.#slots.run(() => Promise.resolve())
+      const over = this.parts.budget.begin(known.size)
       const one = this.#slots
         .run(() => this.#object(known))
         .then((refusal) => {
@@ -233,7 +234,10 @@ export class TierWriter {
           log.error({ err: error, id }, 'content could not be put into the object store: tried again')
           round.refusal ??= refuse('busy', 'self', 'the disk failed')
         })
-        .finally(() => round.running.delete(one))
+        .finally(() => {
+          over()
+          round.running.delete(one)
+        })
       round.running.add(one)
     }
   }

@@ -4,6 +4,7 @@ import { packJudged } from '../../../src/catalog/judged-items.js'
 import { bundleCountSize, bundleEntrySize, encodeBundle } from '../../../src/format/bundle.js'
 import type { Id } from '../../../src/format/id.js'
 import { isRefusal, refuse } from '../../../src/format/refusal.js'
+import type { TierState } from '../../../src/source/tier/tier-state.js'
 import { contentOf } from '../../conformance/object-store.js'
 import { conform } from '../../conformance/source.js'
 import { MemoryObjects } from '../../engines/memory-objects.js'
@@ -381,7 +382,12 @@ t.test('what is put has a bound, a day and in all, which an order of the operato
   const stored = (): number =>
     [...objects.objects.values()].filter(({ bytes }) => bytes.length > 60_000).length
   for (const { id } of large.slice(0, 3)) await first.keep(id)
-  await eventually('the daily bound', () => first.tier.state.state === 'daily limit')
+  const isFull = ({ state, objects }: TierState): boolean => state === 'daily limit' && objects === 2
+  await eventually(
+    'the daily bound',
+    () => isFull(first.tier.state),
+    () => first.tier.state,
+  )
   t.equal(stored(), 2, 'one may exceed it')
   t.match(first.tier.state, { waiting: 1, objects: 2 })
   const there = new Map(objects.objects)
