@@ -2,7 +2,6 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { Chain } from '../../bench/index/chain.js'
 import { pause } from '../../src/actor/clock.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { checkIndex } from '../../src/catalog/index-check.js'
@@ -10,38 +9,17 @@ import { ChainIndex } from '../../src/catalog/index-reader.js'
 import { openIndexTables } from '../../src/catalog/index-tables.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
 import { scratch } from '../scratch.js'
-import { blockMessage, dump, itemsMessage, openHouse } from './index-model.js'
-import { killedChain } from './killed-chain.js'
+import { dump } from './index-model.js'
+import { killAgain, neverKilled, sound } from './killed-again.js'
 
 const importer = fileURLToPath(new URL('./killed-importer.js', import.meta.url))
-const killsMax = 8
-
-/** The made-up owners of the bench have addresses of their own. */
-const sound = (problems: readonly string[]): string[] =>
-  problems.filter((problem) => !problem.startsWith("the owner's key"))
 
 t.test('an import that is killed again and again ends with the index of one that was not', async (t) => {
   const path = scratch('killed')
-  for (let kills = 0, done = false; !done; kills += 1) {
-    const child = fork(importer, [path], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-    const ended = once(child, 'exit')
-    await once(child, 'message')
-    if (kills < killsMax) await Promise.race([ended, pause(10 + 25 * kills)])
-    else await ended
-    done = child.exitCode === 0
-    if (!done) {
-      child.kill('SIGKILL')
-      await ended
-    }
-    const { environment } = openCatalogTables(path)
-    t.same(sound(checkIndex(openIndexTables(environment), 1_000_000).problems), [], `after kill ${kills}`)
-    await environment.close()
-  }
-  const whole = openHouse()
-  for (const { block, transactions, bundles } of new Chain(killedChain).blocks()) {
-    await whole.apply([blockMessage(block, transactions)])
-    await whole.apply(bundles.map(({ rootId, items }) => itemsMessage(rootId, items)))
-  }
+  await killAgain(importer, [path], { max: 8, stepMs: 25 }, (problems, kills) =>
+    t.same(problems, [], `after kill ${kills}`),
+  )
+  const whole = await neverKilled()
   const { environment } = openCatalogTables(path)
   t.same(dump(openIndexTables(environment)), dump(whole.tables))
   await environment.close()
@@ -59,29 +37,12 @@ function rowsOf(index: ChainIndex): unknown[] {
 t.test('a writer that is killed in flushes and merges loses no row and has none twice', async (t) => {
   const path = scratch('killed-flush')
   let segments = 0
-  for (let kills = 0, done = false; !done; kills += 1) {
-    const child = fork(importer, [path, 'flush'], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-    const ended = once(child, 'exit')
-    await once(child, 'message')
-    if (kills < 2 * killsMax) await Promise.race([ended, pause(10 + 15 * kills)])
-    else await ended
-    done = child.exitCode === 0
-    if (!done) {
-      child.kill('SIGKILL')
-      await ended
-    }
-    const { environment } = openCatalogTables(path)
-    const tables = openIndexTables(environment)
-    t.same(sound(checkIndex(tables, 1_000_000).problems), [], `after kill ${kills}`)
+  await killAgain(importer, [path, 'flush'], { max: 16, stepMs: 15 }, (problems, kills, tables) => {
+    t.same(problems, [], `after kill ${kills}`)
     segments = Math.max(segments, tables.segments.all().length)
-    await environment.close()
-  }
+  })
   t.ok(segments > 0, `${segments} segments`)
-  const whole = openHouse()
-  for (const { block, transactions, bundles } of new Chain(killedChain).blocks()) {
-    await whole.apply([blockMessage(block, transactions)])
-    await whole.apply(bundles.map(({ rootId, items }) => itemsMessage(rootId, items)))
-  }
+  const whole = await neverKilled()
   const { environment } = openCatalogTables(path)
   const index = new ChainIndex(environment, new Generations())
   t.same(rowsOf(index), rowsOf(whole.index))
