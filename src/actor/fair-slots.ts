@@ -1,4 +1,5 @@
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { Clock } from './clock.js'
 import { FairLine, type Full } from './fair-line.js'
 
 /** Gives a slot back; calling it again does nothing. */
@@ -23,6 +24,7 @@ interface Call {
 
 /** The refusal for a caller whose own signal fired. */
 export const gaveUp: Refusal = refuse('late', 'client', 'the caller gave up')
+const late = refuse('late', 'self', 'the question has waited for too long')
 
 const busy: Readonly<Record<Full, Refusal>> = {
   all: refuse('busy', 'self', 'too many wait for the same thing'),
@@ -88,6 +90,21 @@ export class FairSlots {
       if (full === undefined) signal?.addEventListener('abort', left, { once: true })
       else resolve(busy[full])
     })
+  }
+
+  /** The same, for so many milliseconds at most; then the refusal `late`. */
+  async waitFor(
+    client: string | undefined,
+    patienceMs: number,
+    clock: Pick<Clock, 'after'>,
+  ): Promise<Release | Refusal> {
+    const slot = this.take(client)
+    if (typeof slot !== 'string') return slot
+    const over = new AbortController()
+    const timer = clock.after(patienceMs, () => over.abort())
+    const waited = await this.wait(client, over.signal)
+    timer.cancel()
+    return over.signal.aborted && isRefusal(waited) ? late : waited
   }
 
   /** Runs `act` in a slot, where all may wait. What `act` throws is thrown on. */

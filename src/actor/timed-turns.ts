@@ -1,4 +1,4 @@
-import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { Clock } from './clock.js'
 import { FairSlots } from './fair-slots.js'
 
@@ -12,8 +12,6 @@ export interface TimedTurnsOptions {
   /** One that was not begun after so many milliseconds is never begun. */
   readonly patienceMs: number
 }
-
-const late = refuse('late', 'self', 'the question has waited for too long')
 
 /** Turns for short questions that anybody causes: a few at a time, by clients, networks and providers (`FairLine`). */
 export class TimedTurns {
@@ -32,23 +30,13 @@ export class TimedTurns {
    * time), both with the fault of this program or of the client. What `ask` throws is thrown on.
    */
   async run<Answer>(client: string, ask: () => Promise<Answer>): Promise<Answer | Refusal> {
-    const slot = await this.#turn(client)
+    const slot = await this.#slots.waitFor(client, this.options.patienceMs, this.clock)
     if (isRefusal(slot)) return slot
     try {
       return await ask()
     } finally {
       slot()
     }
-  }
-
-  async #turn(client: string): Promise<(() => void) | Refusal> {
-    const slot = this.#slots.take(client)
-    if (typeof slot !== 'string') return slot
-    const over = new AbortController()
-    const timer = this.clock.after(this.options.patienceMs, () => over.abort())
-    const waited = await this.#slots.wait(client, over.signal)
-    timer.cancel()
-    return over.signal.aborted && isRefusal(waited) ? late : waited
   }
 }
 

@@ -48,10 +48,7 @@ export class FreeTurns {
 
   /** Waits. The turn is to be released when the receipt is signed. */
   async turn({ range }: Pick<Uploader, 'range'>): Promise<Release | UploadAnswer> {
-    const patience = new AbortController()
-    const timer = this.clock.after(waitMs, () => patience.abort())
-    const turn = await this.#slots.wait(range, patience.signal)
-    timer.cancel()
+    const turn = await this.#slots.waitFor(range, waitMs, this.clock)
     return isRefusal(turn) ? crowded : turn
   }
 }
