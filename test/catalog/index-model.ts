@@ -139,6 +139,7 @@ export function openHouse(
   read = (environment: Environment): Environment => environment,
   flush?: FlushLimits,
   bulk?: BulkLimits,
+  now = (): number => 5_000_000,
 ) {
   const path = scratch('index')
   const generations = new Generations()
@@ -153,7 +154,7 @@ export function openHouse(
     generations,
     {
       ...systemClock,
-      now: () => 5_000_000,
+      now,
       // What is done about segments follows at once. Files are removed as late as they are.
       after: (ms, act) => (ms < 100 ? soon(act) : systemClock.after(ms, act)),
     },

@@ -1,6 +1,7 @@
 import { systemClock } from '../../src/actor/clock.js'
 import type { Stopwatch } from '../../src/catalog/effort.js'
 import type { IndexRequest } from '../../src/catalog/index-protocol.js'
+import type { FlushLimits } from '../../src/catalog/segment-upkeep.js'
 import { serve } from '../../src/http/listen.js'
 import { GraphqlOverHttp } from '../../src/query/graphql-over-http.js'
 import { type HeaderSource, noHeaders } from '../../src/query/headers.js'
@@ -16,14 +17,17 @@ interface RigOptions {
   readonly work?: Stopwatch
   /** Gives the environment that readers use. */
   readonly read?: (environment: Environment) => Environment
+  readonly flush?: FlushLimits
+  /** Milliseconds since 1970, as the keeper has them. */
+  readonly now?: () => number
 }
 
 /** The query address on a real socket, over an index that was given these messages. */
 export async function openRig(
   requests: readonly IndexRequest[],
-  { headers = noHeaders, limits = {}, work, read }: RigOptions = {},
+  { headers = noHeaders, limits = {}, work, read, flush, now }: RigOptions = {},
 ) {
-  const house = openHouse(undefined, read)
+  const house = openHouse(undefined, read, flush, undefined, now)
   for (const request of requests) await house.apply([request])
   const thrown: unknown[] = []
   const all = { ...queryLimits, timeMs: 60_000, wallMs: 60_000, ...limits }
@@ -54,11 +58,17 @@ export async function openRig(
   /** The whole answer of a query. */
   const ask = async (query: string, variables?: object): Promise<QueryResult> =>
     (await (await post({ query, variables })).json()) as QueryResult
+  /** The whole answer of a query, past the socket: for thousands of them. */
+  const askInside = async (query: string, variables?: object): Promise<QueryResult> => {
+    const body = Buffer.from(JSON.stringify({ query, variables }))
+    const answer = await answers.answer({ method: 'POST', query: '', contentType: 'application/json', body })
+    return JSON.parse(answer.body) as QueryResult
+  }
   const close = async (): Promise<void> => {
     await server.close(100)
     await house.close()
   }
-  return { ...house, url, post, ask, thrown, close }
+  return { ...house, url, post, ask, askInside, thrown, close }
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely

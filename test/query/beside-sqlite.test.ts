@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict'
+import t from 'tap'
+import { pause } from '../../src/actor/clock.js'
+import { decodeBase64url } from '../../src/format/base64url.js'
+import { openRig } from './rig.js'
+import { aboutText, hexOf, SqliteRows, sqliteAbsent } from './sqlite/database.js'
+import { kindCount, type Question, questionsAbout } from './sqlite/questions.js'
+import { below, chance, pick, Story } from './sqlite/story.js'
+
+/** Things that happen before each look: more with the first argument, as in `node dist/test/query/beside-sqlite.test.js 2000`. */
+const stepsEach = Number(process.argv[2] ?? 18)
+const looks = 6
+const questionsEach = 3
+const flush = {
+  rows: stepsEach * 4,
+  forkDepth: 3,
+  rowsEach: 64,
+  merges: { segmentsAlike: 3, levelMax: 2 },
+}
+
+const query = `query($ids: [ID!], $owners: [String!], $recipients: [String!], $tags: [TagFilter!], $BUNDLED
+    $block: BlockFilter, $ingested_at: RangeFilter, $first: Int, $after: String, $sort: SortOrder) {
+  transactions(ids: $ids, owners: $owners, recipients: $recipients, tags: $tags, BUNDLED block: $block,
+      ingested_at: $ingested_at, first: $first, after: $after, sort: $sort) {
+    count pageInfo { hasNextPage endCursor }
+    edges { cursor node { id anchor recipient signatureType owner { address } quantity { winston } fee { winston }
+      data { size } tags { name value } block { id height timestamp } bundledIn { id } ingested_at } }
+  }
+}`
+
+/** Null has a meaning for bundles, so they are named only where they are given. */
+function queryOf({ args }: Question): string {
+  const name = 'bundledIn' in args ? 'bundledIn' : 'parent' in args ? 'parent' : undefined
+  if (name === undefined) return query.replaceAll(/\$?BUNDLED/g, '')
+  return query.replace('$BUNDLED', `$${name}: [ID!],`).replace('BUNDLED', `${name}: $${name},`)
+}
+
+type Rig = Awaited<ReturnType<typeof openRig>>
+// biome-ignore lint/suspicious/noExplicitAny: answers are looked into freely
+type Loose = any
+
+const hexOfText = (text: string): string => hexOf(decodeBase64url(text) ?? Buffer.from('no base64url'))
+const utf8 = (text: string): string => Buffer.from(text).toString('hex')
+
+/** A node as SQLite has its row. */
+function rowOf(node: Loose): unknown {
+  return {
+    id: hexOfText(node.id),
+    height: node.block?.height ?? null,
+    owner: hexOfText(node.owner.address),
+    recipient: hexOfText(node.recipient),
+    parent: node.bundledIn === null ? null : hexOfText(node.bundledIn.id),
+    seen: node.ingested_at,
+    about: aboutText({
+      size: node.data.size,
+      anchor: hexOfText(node.anchor),
+      quantity: node.quantity.winston,
+      fee: node.fee.winston,
+      signatureType: node.signatureType,
+      block: node.block?.id ?? null,
+      time: node.block?.timestamp ?? null,
+    }),
+    tags: node.tags.map(({ name, value }: Loose) => `${utf8(name)}=${utf8(value)}`),
+  }
+}
+
+/** All pages of a question, by one of the two cursors, and what is counted. */
+async function walked(
+  rig: Rig,
+  question: Question,
+  expected: number,
+): Promise<{ nodes: Loose[]; counts: unknown[] }> {
+  const text = queryOf(question)
+  // Pages of one row too, but not a hundred of them.
+  const first = pick([1, 3, 10, 30, 100, 1000].filter((size) => size === 1000 || size * 6 > expected))
+  const nodes: Loose[] = []
+  const counts: unknown[] = []
+  for (let after: string | undefined; ; ) {
+    const { data, errors } = await rig.askInside(text, { ...question.args, first, after })
+    assert.equal(errors, undefined, `${question.kind}: ${JSON.stringify(errors)}`)
+    const { edges, pageInfo, count } = data.transactions
+    counts.push(count)
+    nodes.push(...edges.map(({ node }: Loose) => node))
+    if (!pageInfo.hasNextPage) return { nodes, counts }
+    assert.equal(edges.length, first, `${question.kind}: a page that is not the last one is full`)
+    // Flushes and merges go on meanwhile.
+    if (chance(0.1)) await pause(0)
+    after = chance(0.5) ? pageInfo.endCursor : edges.at(-1).cursor
+  }
+}
+
+/** Compares nodes with the rows of SQLite, field by field: the first time; what comes again must be the same text. */
+function comparing(rows: ReadonlyMap<string, unknown>): (node: Loose, about: string) => void {
+  const texts = new Map<string, string>()
+  return (node, about) => {
+    const text = JSON.stringify(node)
+    const known = texts.get(node.id)
+    if (known === undefined) assert.deepEqual(rowOf(node), rows.get(hexOfText(node.id)), about)
+    else assert.equal(text, known, about)
+    texts.set(node.id, text)
+  }
+}
+
+/** Where rows were when questions came. */
+interface Coverage {
+  frozen: number
+  merged: number
+  segments: number
+  removed: number
+  pending: number
+  rows: number
+  found: number
+  questions: number
+}
+
+function cover(seen: Coverage, { tables, index }: Rig): void {
+  tables.environment.refresh()
+  const { levels, removed } = index.segmentTotals()
+  seen.frozen += tables.sets.live().length - 1
+  seen.merged = Math.max(seen.merged, ...[...levels].map(([level, count]) => (level > 0 ? count : 0)))
+  seen.segments = Math.max(
+    seen.segments,
+    [...levels.values()].reduce((sum, count) => sum + count, 0),
+  )
+  seen.removed = Math.max(seen.removed, removed)
+  seen.pending = Math.max(seen.pending, index.counts().pending)
+  seen.rows = Math.max(seen.rows, index.counts().rows)
+}
+
+t.test('540 questions of 30 kinds find the rows that SQLite finds, in its order', sqliteAbsent, async (t) => {
+  assert.equal(kindCount * questionsEach * looks, 540)
+  const story = new Story()
+  const rig = await openRig([], { flush, now: () => story.nowSeconds * 1000 })
+  const sqlite = new SqliteRows()
+  const seen: Coverage = {
+    frozen: 0,
+    merged: 0,
+    segments: 0,
+    removed: 0,
+    pending: 0,
+    rows: 0,
+    found: 0,
+    questions: 0,
+  }
+  for (let look = 0; look < looks; look += 1) {
+    for (let step = 0; step < stepsEach + below(10); step += 1) await rig.apply(story.next())
+    cover(seen, rig)
+    sqlite.load(story)
+    const questions = questionsAbout(story, questionsEach)
+    const answers = sqlite.ask(questions)
+    const compare = comparing(sqlite.rows())
+    for (const [at, question] of questions.entries()) {
+      const ids = answers[at] as string[]
+      const { nodes, counts } = await walked(rig, question, ids.length)
+      const about = `${question.kind} ${JSON.stringify(question.args)}`
+      assert.deepEqual(
+        nodes.map(({ id }) => hexOfText(id)),
+        ids,
+        about,
+      )
+      for (const node of nodes) compare(node, about)
+      for (const count of counts) assert.equal(count, ids.length, `the count of ${about}`)
+      seen.found += ids.length
+      seen.questions += 1
+    }
+  }
+  t.comment(JSON.stringify(seen))
+  for (const [where, count] of Object.entries(seen)) t.ok(count > 0, `${where}: ${count}`)
+  t.equal(seen.questions, 540)
+  t.same(rig.thrown, [])
+  await rig.close()
+})
