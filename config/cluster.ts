@@ -1,4 +1,4 @@
-import { custom, maybeText, readRedis, secret } from './setting.js'
+import { custom, maybeText, readRedis, secret, whole } from './setting.js'
 
 /** Several machines that share lists and free bytes. */
 export const cluster = {
@@ -22,6 +22,15 @@ export const cluster = {
       why: 'Redis that tells machines of changes at once. Unset: they look every 3 seconds.',
     }),
   ),
+  takeoverSeconds: whole({
+    env: 'CLUSTER_TAKEOVER_SECONDS',
+    default: 600,
+    min: 0,
+    max: 86_400,
+    why:
+      'A machine that was not seen for so long is gone: another one takes over the accepted uploads that it left in ' +
+      'the bucket. 0: never.',
+  }),
 }
 
 /** What does not fit. */

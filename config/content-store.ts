@@ -83,8 +83,8 @@ export const contentStore = {
   }),
   nodeName: maybeText({
     env: 'CLUSTER_NODE',
-    shape: /^[a-z0-9][a-z0-9.-]{0,62}$/,
-    allowed: 'small letters, digits, dots and hyphens, at most 63',
+    shape: /^(?!.*--\d+$)[a-z0-9][a-z0-9.-]{0,62}$/,
+    allowed: 'small letters, digits, dots and hyphens, at most 63, without -- and a number at its end',
     why:
       'Name of this machine among those that share a bucket or a database. A machine with an empty disk takes up the ' +
       'accepted uploads that are in the bucket under its name. Unset: its host name.',

@@ -68,6 +68,11 @@ export const storeMeters: readonly MeterRow[] = [
     labels: { outcome: ['put', 'failed'] },
   },
   {
+    name: 'upload_taken_over_items_total',
+    kind: 'counter',
+    help: 'Accepted uploads that this machine has taken over from machines that are gone.',
+  },
+  {
     name: 'upload_stored_objects_total',
     kind: 'counter',
     help: 'Objects with uploads that were put, and that were not.',

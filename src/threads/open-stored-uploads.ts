@@ -1,5 +1,6 @@
 import { systemClock } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
+import type { GoneMachines } from '../cluster/gone-machines.js'
 import { deepHash } from '../proof/deep-hash.js'
 import { sha256 } from '../proof/digest.js'
 import { GuardedObjects, guardDefaults } from '../source/objects/guarded-objects.js'
@@ -9,8 +10,9 @@ import { takeUpBrought } from '../upload/intake/open-intake.js'
 import type { Signing } from '../upload/intake/signing.js'
 import type { AcceptedItem } from '../upload/records/uploads.js'
 import { StoredKeys } from '../upload/stored/stored-keys.js'
-import { StoredUploads } from '../upload/stored/stored-uploads.js'
+import { StoredUploads, type StoredUploadsParts } from '../upload/stored/stored-uploads.js'
 import { nodeName, openObjects } from './open-objects.js'
+import type { Settings } from './thread-settings.js'
 import type { UploadGiven } from './upload-given.js'
 import { durabilityOf } from './upload-options.js'
 import type { UploadRecords, UploadTools } from './upload-records.js'
@@ -21,6 +23,9 @@ const [groupsMax, slowMax] = [4, 4] as const
 /** An uploader waits for the store: one that is slower is as good as none. */
 const sentBytesPerSecondMin = 1024 * 1024
 
+/** A machine that is gone has a tenth of the time in which it was missed to answer by the store: within these bounds. */
+const [answerMinMs, answerMaxMs] = [15_000, 60_000] as const
+
 /** What the wallet signs for the key that seals groups: no receipt and no transaction has these words. */
 const sealWords = ['sluice', 'seal of stored uploads', '1']
 
@@ -30,7 +35,7 @@ const sealWords = ['sluice', 'seal of stored uploads', '1']
  */
 export function openStoredUploads(
   { settings }: Pick<UploadGiven, 'settings'>,
-  { meters, log: logger }: UploadTools,
+  { meters, log: logger, bundler }: UploadTools,
   { uploads, intake, storing, entering }: UploadRecords,
   signing: Pick<Signing, 'receipt'>,
   onBrought: (items: readonly AcceptedItem[]) => void,
@@ -42,6 +47,7 @@ export function openStoredUploads(
   const guarded = (writesMax: number): GuardedObjects =>
     new GuardedObjects(objects, { ...guardDefaults, writesMax }, counted, systemClock)
   const { isOnDisk, isStored } = durabilityOf(settings)
+  const takeover = takeoverOf(settings, meters)
   const stored = new StoredUploads(
     {
       store: guarded(groupsMax),
@@ -59,6 +65,8 @@ export function openStoredUploads(
         return sha256(await signing.receipt(message, 'paid'))
       },
       takeUp: (items) => onBrought(takeUpBrought(items, intake, entering)),
+      between: bundler.between,
+      ...(takeover === undefined ? {} : { takeover }),
       count: countOf(meters),
       clock: systemClock,
       logger,
@@ -67,6 +75,28 @@ export function openStoredUploads(
   )
   stored.start()
   return stored
+}
+
+/** How this machine learns which other ones are gone; undefined: it takes nothing over. */
+function takeoverOf({ cluster }: Settings<'cluster'>, meters: Meters): StoredUploadsParts['takeover'] {
+  const { databaseUrl, takeoverSeconds } = cluster
+  if (databaseUrl === undefined || takeoverSeconds === 0) return undefined
+  const answerMs = Math.min(Math.max(takeoverSeconds * 100, answerMinMs), answerMaxMs)
+  const count = meters.of('upload_taken_over_items_total')
+  // The client of the database is loaded only where there is one.
+  let opened: Promise<GoneMachines> | undefined
+  const machines = (): Promise<GoneMachines> => {
+    opened ??= import('../cluster/gone-machines.js').then(
+      (room) => new room.GoneMachines(databaseUrl, takeoverSeconds),
+    )
+    return opened
+  }
+  return {
+    gone: async () => (await machines()).look(),
+    onAdopted: (items) => count.add(items),
+    answerMs,
+    close: async () => (await opened)?.close(),
+  }
 }
 
 function countOf(meters: Meters): (outcome: 'put' | 'failed', items: number) => void {

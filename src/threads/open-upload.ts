@@ -235,6 +235,7 @@ function openBundling(parts: UploadParts, { open }: UploadTaking): Bundling {
     logger: log,
     rules: bundlingRules(settings),
   })
+  tools.bundler.is(bundler)
   const { partsMaxBytes } = settings.uploads
   const lines = { bundler, open, pools, chain, address, meters, clock: systemClock, height, partsMaxBytes }
   const desk = new UploadsDesk({ uploads, bundles, ...lines })

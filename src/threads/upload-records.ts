@@ -6,6 +6,7 @@ import type { PostgresFree } from '../cluster/postgres-free.js'
 import type { Id } from '../format/id.js'
 import { acceptedEvent } from '../ingest/webhook-events.js'
 import { Webhooks } from '../ingest/webhooks.js'
+import { LaterBundler } from '../upload/bundling/later-bundler.js'
 import {
   type IntakeParts,
   type IntakeStoring,
@@ -31,6 +32,7 @@ export interface UploadTools {
   readonly meters: Meters
   /** Ends what waits for others. */
   readonly closing: AbortController
+  readonly bundler: LaterBundler
   /** The public key of the service's wallet, base64url. */
   readonly modulus: string
 }
@@ -40,7 +42,7 @@ export async function uploadTools({ settings, memory }: UploadGiven, log: Log): 
   const mayMakeKey = settings.uploads.walletFile === undefined
   const { modulus } = await serviceKey(uploadWalletPath(settings), mayMakeKey)
   const meters = new Meters(meterTable, memory.meters, memory.rows.upload)
-  return { log, meters, closing: new AbortController(), modulus }
+  return { log, meters, closing: new AbortController(), bundler: new LaterBundler(), modulus }
 }
 
 /** Accepted items, and the receivers of news about them. */

@@ -14,7 +14,11 @@ import { openUploadTables, Uploads } from '../../src/upload/records/uploads.js'
 import { Sales } from '../../src/upload/selling/sales.js'
 import { PlacesSeen } from '../../src/upload/stored/log-bytes.js'
 import { StoredKeys } from '../../src/upload/stored/stored-keys.js'
-import { StoredUploads, type StoredUploadsOptions } from '../../src/upload/stored/stored-uploads.js'
+import {
+  StoredUploads,
+  type StoredUploadsOptions,
+  type StoredUploadsParts,
+} from '../../src/upload/stored/stored-uploads.js'
 import type { MadeItem } from '../conformance/kept-uploads.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
@@ -35,6 +39,7 @@ export interface StoringMachine {
 export interface MachineOptions extends Partial<StoredUploadsOptions> {
   readonly folder?: string
   readonly node?: string
+  readonly takeover?: StoredUploadsParts['takeover']
   /** Of the wallet. */
   readonly secret?: Uint8Array
 }
@@ -44,7 +49,13 @@ const unmetered = { ended: () => undefined, received: () => undefined, sent: () 
 /** Starts one; resolves when it accepts items, or at once with `isWaited` false. */
 export async function storingMachine(
   objects: ObjectStore,
-  { folder = scratch('stored'), node = 'one', secret = Buffer.alloc(32, 7), ...options }: MachineOptions = {},
+  {
+    folder = scratch('stored'),
+    node = 'one',
+    secret = Buffer.alloc(32, 7),
+    takeover,
+    ...options
+  }: MachineOptions = {},
   isWaited = true,
 ): Promise<StoringMachine> {
   const tables = join(folder, 'uploads')
@@ -78,6 +89,8 @@ export async function storingMachine(
       ...storing,
       secret: async () => secret,
       takeUp: (items) => void takeUpBrought(items, log, entering),
+      between: async (act) => act(),
+      ...(takeover === undefined ? {} : { takeover }),
       count: () => undefined,
       clock: systemClock,
       logger: silentLog,

@@ -6,6 +6,7 @@ import type { ObjectStore } from '../../source/objects/object-store.js'
 import { wholeObject } from '../../source/tier/tier-marker.js'
 import { tryWrite } from '../../store/disk-error.js'
 import { decodeDirectory } from './group-format.js'
+import { isEarlierName, machineOf } from './machine-names.js'
 import type { NeighbourEntry, NeighbourRecords } from './neighbour-records.js'
 import type { RecentObjects } from './recent-objects.js'
 import { decodeGroupName, type StoredKeys } from './stored-keys.js'
@@ -52,6 +53,8 @@ export class NeighbourFollower {
   #running: Promise<Refusal | undefined> | undefined
   #next: Promise<Refusal | undefined> | undefined
   #hasNeighbours = false
+  /** The last name of this machine. */
+  #own: string
   #isBusy = false
   #allAtMs = Number.NEGATIVE_INFINITY
   readonly #slots = FairSlots.unbounded(readsMax)
@@ -61,7 +64,9 @@ export class NeighbourFollower {
   constructor(
     private readonly parts: NeighbourFollowerParts,
     private readonly options: FollowerOptions = followerDefaults,
-  ) {}
+  ) {
+    this.#own = parts.node
+  }
 
   start(): void {
     this.#following = this.#follow()
@@ -117,9 +122,10 @@ export class NeighbourFollower {
     const { records, clock } = this.parts
     const before = new Set(records.groups())
     const seen = new Set<string>()
+    const own = this.#own
     const refusal = await this.#taken(undefined, (name) => seen.add(name))
     if (refusal !== undefined) return
-    this.#allAtMs = clock.monotonic()
+    if (own === this.#own) this.#allAtMs = clock.monotonic()
     const gone = [...before].filter((name) => !seen.has(name))
     for (let at = 0; at < gone.length; at += batchMax)
       if (tryWrite(() => records.drop(gone.slice(at, at + batchMax))) !== undefined) return
@@ -130,7 +136,7 @@ export class NeighbourFollower {
     since: string | undefined,
     onName: (name: string) => void = () => undefined,
   ): Promise<Refusal | undefined> {
-    const { store, keys, node, records } = this.parts
+    const { store, keys, records } = this.parts
     let count = 0
     for (let after = since; ; ) {
       const page = await store.list(keys.all, after, this.#abort.signal)
@@ -138,9 +144,9 @@ export class NeighbourFollower {
       const names: string[] = []
       for (const key of page.keys) {
         const other = keys.nodeOf(key)
-        if (other !== undefined && other !== node) this.#hasNeighbours = true
+        if (other !== undefined) this.#note(other)
         const name = keys.nameOf(key)
-        if (name === undefined || decodeGroupName(name)?.node === node) continue
+        if (name === undefined || this.#isOwn(decodeGroupName(name)?.node)) continue
         this.#hasNeighbours = true
         onName(name)
         if (!records.has(name)) names.push(name)
@@ -155,6 +161,19 @@ export class NeighbourFollower {
     }
     this.#isBusy = count > 0
     return undefined
+  }
+
+  #note(name: string): void {
+    if (machineOf(name) !== this.parts.node) this.#hasNeighbours = true
+    else if (isEarlierName(this.#own, name)) {
+      // What is under the earlier name belongs to another machine now: all names are looked at once more.
+      this.#own = name
+      this.#allAtMs = Number.NEGATIVE_INFINITY
+    }
+  }
+
+  #isOwn(name: string | undefined): boolean {
+    return name !== undefined && machineOf(name) === this.parts.node && !isEarlierName(name, this.#own)
   }
 
   async #read(names: readonly string[]): Promise<Refusal | undefined> {

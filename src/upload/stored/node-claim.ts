@@ -24,9 +24,14 @@ export class NodeClaim {
     private readonly store: ObjectStore,
     keys: StoredKeys,
     private readonly uploads: Pick<Uploads, 'environment' | 'word' | 'putWord'>,
-    private readonly node: string,
+    readonly node: string,
   ) {
     this.#key = keys.node(node)
+  }
+
+  /** The name that this disk had last; undefined: it had none. */
+  static nameIn(uploads: Pick<Uploads, 'word'>): string | undefined {
+    return uploads.word(word)?.split(' ')[0]
   }
 
   /** What the tables have for this name. */

@@ -16,7 +16,7 @@ export interface GroupName {
 }
 
 const shape =
-  /^(\d{15})-(\d{1,9})-(\d{1,9})-(\d{1,15})-([0-9a-f]{16})(?:-([0-9a-f]{64})\.(\d{1,7}))?-([a-z0-9][a-z0-9.-]{0,62})$/
+  /^(\d{15})-(\d{1,9})-(\d{1,9})-(\d{1,15})-([0-9a-f]{16})(?:-([0-9a-f]{64})\.(\d{1,7}))?-([a-z0-9][a-z0-9.-]{0,79})$/
 
 /** Names are in the order of time, whoever writes them. */
 export function encodeGroupName({
@@ -87,7 +87,31 @@ export class StoredKeys {
   }
 
   nodeOf(key: string): string | undefined {
-    const start = this.node('')
-    return key.startsWith(start) ? key.slice(start.length) : undefined
+    return behind(this.node(''), key)
   }
+
+  /** There as long as another machine waits for a sign of this one. */
+  question(machine: string): string {
+    return `${this.all}questions/${machine}`
+  }
+
+  get takeovers(): string {
+    return `${this.all}takeovers/`
+  }
+
+  /** Says which machine took the uploads under a name over; the highest number counts. */
+  takeover(name: string, number: number): string {
+    return `${this.takeovers}${name}/${number}`
+  }
+
+  takeoverOf(key: string): { readonly name: string; readonly number: number } | undefined {
+    const [name, digits, ...more] = behind(this.takeovers, key)?.split('/') ?? []
+    if (name === undefined || digits === undefined || more.length > 0 || !/^[1-9]\d{0,8}$/.test(digits))
+      return
+    return { name, number: Number(digits) }
+  }
+}
+
+function behind(start: string, key: string): string | undefined {
+  return key.startsWith(start) ? key.slice(start.length) : undefined
 }

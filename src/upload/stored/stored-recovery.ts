@@ -2,6 +2,7 @@ import type { Log } from '../../actor/log.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { ObjectStore } from '../../source/objects/object-store.js'
+import type { DurableLog } from '../../store/segments/durable-log.js'
 import { type AcceptedItem, isGone, type LoggedUpload, type Uploads } from '../records/uploads.js'
 import type { SealedEntry } from './group-format.js'
 import type { GroupReader } from './group-reader.js'
@@ -17,6 +18,7 @@ export interface StoredRecoveryParts {
   readonly node: string
   readonly uploads: Uploads
   readonly reader: GroupReader
+  readonly log: Pick<DurableLog, 'release'>
   /** Places of the log with an item, at the start. */
   readonly seen: PlacesSeen
   /** Gets items that the store lacks. */
@@ -43,9 +45,10 @@ export class StoredRecovery {
 
   /** A refusal: the store could not be reached; what was done stays. Throws where the disk refuses. */
   async run(adopting: Adopting): Promise<Refusal | undefined> {
-    const listed = await this.#list()
-    if (isRefusal(listed)) return listed
     const { uploads, logger } = this.parts
+    // Of this machine, under this name or an earlier one.
+    const listed = await this.#list((group) => this.#isOwn(group) || uploads.stored.has(group))
+    if (isRefusal(listed)) return listed
     let count = 0
     for (const group of uploads.stored.groups()) {
       if (count++ % restEvery === 0) await new Promise((resolve) => setImmediate(resolve))
@@ -72,16 +75,32 @@ export class StoredRecovery {
     return decodeGroupName(group)?.node === this.parts.node
   }
 
-  /** Groups of this machine, under this name or an earlier one, the oldest first. */
-  async #list(): Promise<Set<string> | Refusal> {
-    const { store, keys, uploads, signal } = this.parts
+  /**
+   * Takes up what lies under the name of another machine. Resolves with the number of items that were unknown here. A refusal:
+   * the store could not be reached; what was done stays. Throws where the disk refuses.
+   */
+  async adopt(node: string): Promise<number | Refusal> {
+    const { stored } = this.parts.uploads
+    const listed = await this.#list((group) => decodeGroupName(group)?.node === node && !stored.has(group))
+    if (isRefusal(listed)) return listed
+    const before = this.#brought
+    for (const group of listed) {
+      const refusal = await this.#adopt(group)
+      if (refusal !== undefined) return refusal
+    }
+    return this.#brought - before
+  }
+
+  /** Groups that are wanted, the oldest first. */
+  async #list(isWanted: (group: string) => boolean): Promise<Set<string> | Refusal> {
+    const { store, keys, signal } = this.parts
     const names = new Set<string>()
     for (let after: string | undefined; ; ) {
       const page = await store.list(keys.groups, after, signal)
       if (isRefusal(page)) return page
       for (const key of page.keys) {
         const name = keys.nameOf(key)
-        if (name !== undefined && (this.#isOwn(name) || uploads.stored.has(name))) names.add(name)
+        if (name !== undefined && isWanted(name)) names.add(name)
       }
       after = page.keys.at(-1)
       if (!page.hasMore || after === undefined) return names
@@ -143,10 +162,14 @@ export class StoredRecovery {
       unknown.map(({ entry }) => entry),
     )
     if (isRefusal(places)) return this.#unlessForged(group, places)
-    const brought = unknown.flatMap(({ logged }, at): BroughtItem[] => {
+    const brought: BroughtItem[] = []
+    for (const [at, { logged }] of unknown.entries()) {
       const place = places[at]
-      return place === undefined ? [] : [{ ...logged, place, stored: group }]
-    })
+      if (place === undefined) continue
+      // It may have been uploaded here meanwhile.
+      if (this.#isUnknown(logged)) brought.push({ ...logged, place, stored: group })
+      else this.parts.log.release(place)
+    }
     if (brought.length > 0) takeUp(brought)
     this.#brought += brought.length
     uploads.environment.write(() => {

@@ -9,12 +9,16 @@ import { diskRefusal, isDiskError, tryWrite } from '../../store/disk-error.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
 import type { Uploads } from '../records/uploads.js'
 import { GroupReader } from './group-reader.js'
+import { handOver } from './handed-over.js'
 import type { PlacesSeen } from './log-bytes.js'
 import { loggedAgain } from './logged-again.js'
+import { machineOf, nameAfter } from './machine-names.js'
 import { NodeClaim } from './node-claim.js'
 import { type StorableItem, StoredGroups } from './stored-groups.js'
-import type { StoredKeys } from './stored-keys.js'
+import { decodeGroupName, type StoredKeys } from './stored-keys.js'
 import { type BroughtItem, StoredRecovery } from './stored-recovery.js'
+import { TakeoverWatch, type TakeoverWatchParts } from './takeover-watch.js'
+import { Takeovers } from './takeovers.js'
 
 export interface StoredUploadsParts {
   readonly store: GuardedObjects
@@ -23,8 +27,12 @@ export interface StoredUploadsParts {
   readonly keys: StoredKeys
   readonly tierKeys: TierKeys
   readonly network: string
-  /** The name of this machine in the store. */
+  /** The name of this machine. */
   readonly node: string
+  /** Runs something while no bundle is packed. */
+  readonly between: <T>(act: () => T) => Promise<T>
+  /** Absent: nothing is taken over. */
+  readonly takeover?: Pick<TakeoverWatchParts, 'gone' | 'answerMs' | 'onAdopted'> & { close(): Promise<void> }
   readonly uploads: Uploads
   readonly log: DurableLog
   readonly seen: PlacesSeen
@@ -47,10 +55,13 @@ export interface StoredUploadsOptions {
   readonly againMs?: number
   readonly lookMs?: number
   readonly doubtMs?: number
+  readonly adoptMs?: number
 }
 
 /** After a start that failed; between two looks at whose name it is; between removals. */
 const [usualAgainMs, usualLookMs, removeMs] = [2000, 10_000, 1000] as const
+/** Between two looks at what hung in the store when its machine was taken over, and at who is gone. */
+const [usualAdoptMs, tendMs] = [600_000, 5000] as const
 /** A store that hung carries PUTs out when it goes on: what is in doubt is removed when it has been well for so long. */
 const usualDoubtMs = 10_000
 /** Groups that are removed in one go, and items that are put once more. */
@@ -60,10 +71,13 @@ const [removedAtOnce, putAgainAtOnce] = [64, 512] as const
 export class StoredUploads {
   #writer: StoredGroups | undefined
   #claim: NodeClaim | undefined
+  #takeovers: Takeovers | undefined
   /** Why nothing is accepted; undefined: all is well. */
   #why: string | undefined = 'is being opened'
   #timers: Timer[] = []
   #removing: Promise<void> | undefined
+  #tending: Promise<void> | undefined
+  #isRecovered = false
   readonly #doubts = new Set<string>()
   #warned = ''
   /** Since when the store answers again, by the monotonic clock; undefined: it failed last. */
@@ -104,7 +118,8 @@ export class StoredUploads {
     this.#why = 'is closed'
     for (const timer of this.#timers) timer.cancel()
     await this.#writer?.stop()
-    await Promise.all([this.#work, this.#removing])
+    await Promise.all([this.#work, this.#removing, this.#tending])
+    await this.parts.takeover?.close()
     await this.parts.store.close()
   }
 
@@ -112,8 +127,10 @@ export class StoredUploads {
     const { signal } = this.#abort
     const { againMs = usualAgainMs, lookMs = usualLookMs } = this.options
     const secret = await this.parts.secret()
+    const takeovers = new Takeovers(this.parts.slowStore, this.parts.keys, secret)
+    this.#takeovers = takeovers
     while (!signal.aborted) {
-      const why = await this.#opened(secret).catch((error: unknown) => {
+      const why = await this.#opened(secret, takeovers).catch((error: unknown) => {
         if (!isDiskError(error)) throw error
         return `cannot be opened: ${diskRefusal(error).message}`
       })
@@ -125,42 +142,36 @@ export class StoredUploads {
     if (signal.aborted) return
     this.#why = undefined
     const { clock } = this.parts
-    this.#timers = [clock.every(removeMs, () => this.#remove()), clock.every(lookMs, () => void this.#look())]
+    const watch = this.#watch(secret, takeovers)
+    this.#timers = [
+      clock.every(removeMs, () => this.#remove()),
+      clock.every(lookMs, () => void this.#look()),
+      ...(watch === undefined ? [] : [clock.every(Math.min(tendMs, lookMs), () => this.#tend(watch))]),
+    ]
     if (this.options.isWanted) await this.#putAgain()
   }
 
   /** Why it cannot be used; undefined: it can. */
-  async #opened(secret: Uint8Array): Promise<string | undefined> {
-    const { slowStore, tierKeys, network, keys, uploads, node, log, clock, logger } = this.parts
+  async #opened(secret: Uint8Array, takeovers: Takeovers): Promise<string | undefined> {
+    const { store, slowStore, tierKeys, network, keys, log, clock, count } = this.parts
     const { signal } = this.#abort
     const marker = await readMarker(slowStore, tierKeys, network, signal)
     if (isRefusal(marker)) return `cannot be opened: ${marker.message}`
     if (typeof marker === 'string') return `cannot be used: ${marker}`
-    const claim = new NodeClaim(slowStore, keys, uploads, node)
+    const claim = await this.#named(takeovers)
+    if (isRefusal(claim)) return `cannot be opened: ${claim.message}`
+    const { node } = claim
     const state = await claim.take(signal)
     if (isRefusal(state)) return `cannot be opened: ${state.message}`
     if (state === 'taken') return `belongs to another machine under the name ${node} (CLUSTER_NODE)`
-    const reader = new GroupReader(slowStore, keys, log, secret, signal)
-    const { seen, unstored, takeUp } = this.parts
-    const recovery = new StoredRecovery({
-      store: slowStore,
-      keys,
-      node,
-      uploads,
-      reader,
-      seen,
-      unstored,
-      takeUp,
-      logger,
-      signal,
-    })
     const adopting = state === 'new' ? 'all' : this.options.isOnDisk ? 'none' : 'youngest'
-    const refusal = await recovery.run(adopting)
+    const refusal = this.#isRecovered ? undefined : await this.#recovery(node, secret).run(adopting)
     if (refusal !== undefined) return `cannot be opened: ${refusal.message}`
+    this.#isRecovered = true
     claim.recovered()
     this.#claim = claim
     this.#writer = new StoredGroups({
-      store: this.parts.store,
+      store,
       largeStore: slowStore,
       keys,
       node,
@@ -168,11 +179,79 @@ export class StoredUploads {
       secret,
       clock,
       onDoubt: (group) => this.#doubt(group),
-      count: this.parts.count,
+      count,
     })
-    const isOurs = (key: string): boolean => key.endsWith(`-${node}`)
+    const isOurs = (key: string): boolean => decodeGroupName(keys.nameOf(key) ?? '')?.node === node
     await slowStore.dropParts(keys.groups, isOurs, signal)
     return undefined
+  }
+
+  /** The name of this machine in the store: another one than before, where another machine has taken over what is there. */
+  async #named(takeovers: Takeovers): Promise<NodeClaim | Refusal> {
+    const { slowStore, keys, uploads, log, node, between, unstored, logger } = this.parts
+    const all = await takeovers.all(this.#abort.signal)
+    if (isRefusal(all)) return all
+    const isTakenOver = (name: string): boolean => ![undefined, node].includes(all.get(name)?.machine)
+    const last = NodeClaim.nameIn(uploads) ?? node
+    let name = machineOf(last) === node ? last : node
+    while (isTakenOver(name)) name = nameAfter(name)
+    const { stay, left } = await between(() => handOver(uploads, log, isTakenOver))
+    unstored.push(...stay)
+    if (left > 0)
+      logger.warn({ items: left }, 'uploads of this machine were taken over by another one while it was gone')
+    return new NodeClaim(slowStore, keys, uploads, name)
+  }
+
+  #recovery(node: string, secret: Uint8Array): StoredRecovery {
+    const { slowStore, keys, uploads, log, seen, unstored, takeUp, logger } = this.parts
+    const { signal } = this.#abort
+    const reader = new GroupReader(slowStore, keys, log, secret, signal)
+    return new StoredRecovery({
+      store: slowStore,
+      keys,
+      node,
+      uploads,
+      reader,
+      log,
+      seen,
+      unstored,
+      takeUp,
+      logger,
+      signal,
+    })
+  }
+
+  #watch(secret: Uint8Array, takeovers: Takeovers): TakeoverWatch | undefined {
+    const { node, takeover, clock, logger } = this.parts
+    if (takeover === undefined) return undefined
+    return new TakeoverWatch({
+      ...takeover,
+      takeovers,
+      machine: node,
+      adopt: (name) => this.#recovery(node, secret).adopt(name),
+      adoptMs: this.options.adoptMs ?? usualAdoptMs,
+      clock,
+      logger,
+      signal: this.#abort.signal,
+    })
+  }
+
+  #tend(watch: TakeoverWatch): void {
+    if (this.#why !== undefined || this.#abort.signal.aborted) return
+    this.#tending ??= this.#tended(watch).finally(() => {
+      this.#tending = undefined
+    })
+  }
+
+  /** What fails is done by the next call. */
+  async #tended(watch: TakeoverWatch): Promise<void> {
+    try {
+      const refusal = await watch.tend()
+      if (refusal !== undefined) this.#warn('uploads of machines that are gone cannot be looked at', refusal)
+    } catch (error) {
+      if (!isDiskError(error)) throw error
+      this.#warn('uploads of machines that are gone cannot be taken over', diskRefusal(error))
+    }
   }
 
   /** The store has the group or not, and its uploaders were refused. */
@@ -184,13 +263,23 @@ export class StoredUploads {
     tryWrite(() => uploads.environment.write(() => uploads.stored.end(group)))
   }
 
-  /** Whether the name is still this machine's. */
+  /** Whether the name is still this machine's; and the sign that this one is there, where another one wants it. */
   async #look(): Promise<void> {
-    const isTaken = await this.#claim?.isTaken(this.#abort.signal)
-    if (isTaken !== true || this.#why !== undefined) return
-    const { node, logger } = this.parts
-    this.#why = `belongs to another machine under the name ${node} (CLUSTER_NODE)`
-    logger.error({ node }, 'another machine uses this name in the object store: no uploads are accepted')
+    const { node, logger, takeover } = this.parts
+    const { signal } = this.#abort
+    const isTaken = await this.#claim?.isTaken(signal)
+    if (this.#why !== undefined || signal.aborted) return
+    if (isTaken === true) {
+      this.#why = `belongs to another machine under the name ${node} (CLUSTER_NODE)`
+      logger.error({ node }, 'another machine has this name in the object store now: no uploads are accepted')
+      for (const timer of this.#timers) timer.cancel()
+      await Promise.all([this.#writer?.stop(), this.#tending])
+      this.#doubts.clear()
+      if (!signal.aborted) this.#work = this.#open()
+      return
+    }
+    const hasQuestion = takeover !== undefined && (await this.#takeovers?.hasQuestion(node, signal))
+    if (hasQuestion === true) await this.#takeovers?.answer(node, signal)
   }
 
   #remove(): void {
@@ -211,7 +300,7 @@ export class StoredUploads {
       for (const group of groups) {
         const done = await slowStore.remove(keys.group(group), this.#abort.signal)
         if (isRefusal(done)) {
-          this.#warn(done)
+          this.#warn('permanent uploads cannot be removed from the object store', done)
           return
         }
       }
@@ -230,10 +319,10 @@ export class StoredUploads {
   }
 
   /** Once for each reason: without the right to delete the bucket grows for ever. */
-  #warn({ message }: Refusal): void {
-    if (message === this.#warned || this.#abort.signal.aborted) return
-    this.#warned = message
-    this.parts.logger.warn({ why: message }, 'permanent uploads cannot be removed from the object store')
+  #warn(what: string, { message }: Refusal): void {
+    if (what + message === this.#warned || this.#abort.signal.aborted) return
+    this.#warned = what + message
+    this.parts.logger.warn({ why: message }, what)
   }
 
   /** Whether the store has answered for so long that what hung in it is carried out. */

@@ -201,3 +201,19 @@ t.test('a store that does not answer is no proof that an upload is nowhere', asy
   objects.fails = () => refuse('late', 'upstream', 'it does not answer')
   t.match(await reader.read(signed(10).id), { refused: 'late' })
 })
+
+t.test('what lies under an earlier name of this machine is that of a neighbour', async (t) => {
+  const objects = new MemoryObjects()
+  objects.close = async () => undefined
+  const earlier = await storingMachine(objects, { node: 'two' })
+  const item = signed(2000)
+  t.ok(await earlier.accept(item))
+  await earlier.end()
+  const reader = readerOf(t, objects)
+  await reader.follower.fresh()
+  t.ok(isRefusal(await reader.read(item.id)), 'its own uploads are on its disk')
+  const later = await storingMachine(objects, { node: 'two--1' })
+  await later.end()
+  reader.follower.start()
+  await eventually('it is read from the store', async () => !isRefusal(await reader.read(item.id)))
+})

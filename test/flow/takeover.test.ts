@@ -1,0 +1,71 @@
+/** A machine that is gone: another one takes over what it has accepted, and it goes on under another name when it comes back. */
+import t from 'tap'
+import { parseItemHeader } from '../../src/format/item.js'
+import { isRefusal } from '../../src/format/refusal.js'
+import { ed25519Signer, signItem } from '../../src/proof/sign.js'
+import { bucketAt, radosgwAbsent, startRadosgw, storeSettings } from '../engines/radosgw.js'
+import { eventually } from '../eventually.js'
+import { postgresFolder, startPostgres } from '../ledger/postgres-server.js'
+import { scratch } from '../scratch.js'
+import { type Running, run } from './running.js'
+
+const signer = ed25519Signer(Buffer.alloc(32, 34))
+
+function item(number: number): { readonly id: string; readonly bytes: Uint8Array } {
+  const bytes = signItem(signer, {}, Buffer.alloc(20_000, `payload ${number} `))
+  const header = parseItemHeader(bytes)
+  if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
+  return { id: header.id, bytes }
+}
+
+/** Its receipt: what comes before the store is open is refused. */
+async function accepted({ urls }: Running, bytes: Uint8Array): Promise<void> {
+  await eventually('it is accepted', async () => {
+    const answer = await fetch(`${urls.upload}/v1/tx`, { method: 'POST', body: bytes })
+    await answer.arrayBuffer()
+    return answer.status === 200
+  })
+}
+
+async function state({ urls }: Running, id: string): Promise<string | undefined> {
+  const answer = await fetch(`${urls.upload}/v1/tx/${id}/status`)
+  const text = await answer.text()
+  return answer.status === 200 ? (JSON.parse(text) as { readonly status?: string }).status : undefined
+}
+
+const lacking = postgresFolder === undefined ? { skip: 'no PostgreSQL here' } : radosgwAbsent
+t.setTimeout(400_000)
+
+t.test('what a killed machine has accepted becomes permanent by another one', lacking, async (t) => {
+  const [objects, database] = [await startRadosgw(), await startPostgres()]
+  t.teardown(async () => {
+    await objects.stop()
+    await database.stop()
+  })
+  const settings = {
+    DEVNET_SEED: 'false',
+    DEVNET_BLOCK_MS: '500',
+    SERVICES: 'gateway,upload',
+    ...storeSettings(objects, await bucketAt(objects)),
+    UPLOAD_FREE_ITEM_BYTES: '40000000',
+    CLUSTER_DATABASE_URL: database.url,
+    CLUSTER_TAKEOVER_SECONDS: '12',
+  }
+  const [one, two] = [scratch('one'), scratch('two')]
+  const waits = { UPLOAD_BUNDLE_WAIT_SECONDS: '3600' }
+  const first = await run(t, one, { ...settings, ...waits, CLUSTER_NODE: 'first' })
+  const second = await run(t, two, { ...settings, UPLOAD_BUNDLE_WAIT_SECONDS: '1', CLUSTER_NODE: 'second' })
+  const items = [1, 2, 3].map(item)
+  for (const { bytes } of items) await accepted(first, bytes)
+  await first.kill()
+  await eventually('they are permanent', async () => {
+    const states = await Promise.all(items.map(({ id }) => state(second, id)))
+    return states.every((one) => one === 'FINALIZED') ? true : undefined
+  })
+  const back = await run(t, one, { ...settings, ...waits, CLUSTER_NODE: 'first' })
+  const later = item(4)
+  await accepted(back, later.bytes)
+  t.match(JSON.stringify(back.log), /were taken over by another one/)
+  t.equal(await back.stop(), 0)
+  t.equal(await second.stop(), 0)
+})

@@ -1,0 +1,191 @@
+import { createHash } from 'node:crypto'
+import t, { type Test } from 'tap'
+import { isRefusal, refuse } from '../../../src/format/refusal.js'
+import { madeItem } from '../../conformance/kept-uploads.js'
+import { MemoryObjects } from '../../engines/memory-objects.js'
+import { eventually } from '../../eventually.js'
+import { scratch } from '../../scratch.js'
+import { type MachineOptions, type StoringMachine, storingMachine } from '../stored-rig.js'
+
+// Beside many others it is slow.
+t.setTimeout(120_000)
+
+/** A bucket that outlives the machines. */
+function bucket(): MemoryObjects {
+  const objects = new MemoryObjects()
+  objects.close = async () => undefined
+  return objects
+}
+
+/** What is known of machines that are gone: by the test. */
+interface Watched extends MachineOptions {
+  readonly gone: Set<string>
+  readonly taken: { items: number }
+}
+
+function watching(node: string): Watched {
+  const gone = new Set<string>()
+  const taken = { items: 0 }
+  const takeover = {
+    gone: async () => [...gone],
+    answerMs: 1000,
+    onAdopted: (items: number) => {
+      taken.items += items
+    },
+    close: async () => undefined,
+  }
+  return { node, takeover, gone, taken, lookMs: 100, adoptMs: 500 }
+}
+
+const waiting = ({ uploads }: StoringMachine): readonly string[] => uploads.oldest(1000)
+const groups = ({ objects }: MemoryObjects): string[] =>
+  [...objects.keys()].filter((key) => key.startsWith('p/sluice/uploads/log/'))
+
+async function accepted(
+  t: Test,
+  machine: StoringMachine,
+  count: number,
+): Promise<ReturnType<typeof madeItem>[]> {
+  const items = Array.from({ length: count }, () => madeItem(3000))
+  t.ok((await Promise.all(items.map((item) => machine.accept(item)))).every(Boolean))
+  return items
+}
+
+t.test('uploads of a machine that is killed are taken over, and it goes on under another name', async (t) => {
+  const objects = bucket()
+  const folder = scratch('left')
+  const first = await storingMachine(objects, { ...watching('one'), folder })
+  const items = await accepted(t, first, 20)
+  const packed = items[0] as (typeof items)[0]
+  first.uploads.environment.write(() => {
+    const item = first.uploads.find(packed.id)
+    if (item === undefined) return
+    first.uploads.unqueue(item)
+    first.uploads.put({ ...item, bundle: packed.id, offset: 0 })
+  })
+  await first.end()
+  const rules = watching('two')
+  const second = await storingMachine(objects, rules)
+  t.teardown(() => second.end())
+  const own = await accepted(t, second, 3)
+  rules.gone.add('one')
+  await eventually('all is taken over', () => rules.taken.items === items.length)
+  t.equal(waiting(second).length, items.length + own.length)
+  for (const { id, bytes } of items) {
+    const item = second.uploads.find(id)
+    t.ok(item !== undefined && second.bytesAt(item.place).equals(bytes))
+  }
+
+  const back = await storingMachine(objects, { ...watching('one'), folder })
+  t.teardown(() => back.end())
+  t.strictSame(waiting(back), [], 'it packs none of them')
+  t.equal(back.uploads.find(packed.id)?.bundle, packed.id, 'what is in a bundle of its own stays')
+  const [item] = await accepted(t, back, 1)
+  const group = item && back.uploads.find(item.id)?.stored
+  t.match(group, /-one--1$/, 'it has another name')
+  await eventually(
+    'what stays is put under it',
+    () => back.uploads.find(packed.id)?.stored?.endsWith('-one--1') === true,
+  )
+  release(second, [...items, ...own])
+  await eventually('groups that are over are removed', () =>
+    groups(objects).every((key) => key.endsWith('-one--1')),
+  )
+})
+
+function release({ uploads }: StoringMachine, items: readonly { readonly id: string }[]): void {
+  uploads.environment.write(() => {
+    for (const { id } of items) {
+      const item = uploads.find(id as never)
+      if (item !== undefined) uploads.release(item)
+    }
+  })
+}
+
+t.test('a machine that reaches the store is not taken over', async (t) => {
+  const objects = bucket()
+  const first = await storingMachine(objects, watching('one'))
+  t.teardown(() => first.end())
+  await accepted(t, first, 2)
+  const rules = watching('two')
+  const second = await storingMachine(objects, rules)
+  t.teardown(() => second.end())
+  rules.gone.add('one')
+  const before = objects.calls.put
+  await eventually('it got more than one question', () => objects.calls.put >= before + 3)
+  t.equal(rules.taken.items, 0)
+  await accepted(t, first, 1)
+  t.equal([...objects.objects.keys()].filter((key) => key.includes('/takeovers/')).length, 0)
+})
+
+t.test('one that stood still leaves its uploads while it runs, and what it puts then is found', async (t) => {
+  const objects = bucket()
+  const first = await storingMachine(objects, watching('one'))
+  t.teardown(() => first.end())
+  const items = await accepted(t, first, 5)
+  // It cannot answer.
+  objects.fails = (operation, key) =>
+    operation === 'remove' && key.includes('/questions/')
+      ? refuse('upstream', 'upstream', 'stopped')
+      : undefined
+  const rules = watching('two')
+  const second = await storingMachine(objects, rules)
+  t.teardown(() => second.end())
+  rules.gone.add('one')
+  await eventually('all is taken over', () => rules.taken.items === items.length)
+  await eventually('the first has another name', async () => {
+    const item = madeItem(500)
+    return (await first.accept(item)) && first.uploads.find(item.id)?.stored?.endsWith('-one--1') === true
+  })
+  for (const { id } of items) t.equal(first.uploads.find(id)?.released, true, 'it is left to the second')
+  // A PUT that hung in the store until now.
+  const elsewhere = bucket()
+  const third = await storingMachine(elsewhere, watching('one'))
+  const [late] = await accepted(t, third, 1)
+  await third.end()
+  for (const key of groups(elsewhere)) objects.objects.set(key, elsewhere.objects.get(key) as never)
+  await eventually('it is taken over, too', () => rules.taken.items === items.length + 1)
+  t.ok(late !== undefined && second.uploads.find(late.id))
+})
+
+t.test('of several machines one takes over, and of one that is gone in turn the next', async (t) => {
+  const objects = bucket()
+  const first = await storingMachine(objects, watching('one'))
+  const items = await accepted(t, first, 5)
+  await first.end(true)
+  const rules = ['two', 'three', 'four'].map(watching)
+  const machines = await Promise.all(rules.map((rule) => storingMachine(objects, rule)))
+  for (const rule of rules) rule.gone.add('one')
+  const sum = (): number => rules.reduce((total, { taken }) => total + taken.items, 0)
+  await eventually('they are taken over', () => sum() === items.length)
+  const heir = rules.findIndex(({ taken }) => taken.items === items.length)
+  t.ok(heir >= 0, 'by one machine')
+  await machines[heir]?.end(true)
+  const others = rules.filter((_, at) => at !== heir)
+  for (const rule of others) rule.gone.add(rules[heir]?.node ?? '')
+  await eventually('they are taken over again', () => sum() === 2 * items.length)
+  t.ok(others.some(({ taken }) => taken.items === items.length))
+  await Promise.all(machines.map((machine, at) => (at === heir ? undefined : machine.end())))
+})
+
+t.test('a record that somebody else wrote makes nobody leave anything', async (t) => {
+  const objects = bucket()
+  const folder = scratch('forged')
+  const first = await storingMachine(objects, { ...watching('one'), folder })
+  const items = await accepted(t, first, 5)
+  await first.end()
+  const bytes = Buffer.from(`evil ${'0'.repeat(64)}`)
+  const sha256 = createHash('sha256').update(bytes).digest()
+  const key = 'p/sluice/uploads/takeovers/one/1'
+  const put = await objects.put(key, { sizeBytes: bytes.length, sha256, bytes: () => [bytes] })
+  t.notOk(isRefusal(put))
+  const again = await storingMachine(objects, { ...watching('one'), folder })
+  t.equal(waiting(again).length, items.length)
+  await again.end()
+  // Its number is used up, and the next one counts.
+  const rules = watching('two')
+  const second = await storingMachine(objects, rules)
+  t.teardown(() => second.end())
+  rules.gone.add('one')
+  await eventually('it is taken over all the same', () => rules.taken.items === items.length)
+})
