@@ -19,4 +19,14 @@ export function random(): number {
   return createHash('sha256').update(`${seed} ${drawn}`).digest().readUInt32LE(0) / 2 ** 32
 }
 
+/** A whole number from 0 to below `count`. */
+export function below(count: number): number {
+  return Math.floor(random() * count)
+}
+
+/** One of a list that is not empty. */
+export function pick<T>(list: readonly T[]): T {
+  return list[below(list.length)] as T
+}
+
 export { fc }

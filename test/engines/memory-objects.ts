@@ -103,3 +103,10 @@ async function* inPieces(bytes: Buffer): AsyncGenerator<Uint8Array, undefined> {
   for (let at = 0; at < bytes.length; at += 65_536) yield bytes.subarray(at, at + 65_536)
   return undefined
 }
+
+/** A bucket that outlives the machines: closing it does nothing. */
+export function lastingObjects(): MemoryObjects {
+  const objects = new MemoryObjects()
+  objects.close = async () => undefined
+  return objects
+}

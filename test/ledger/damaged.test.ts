@@ -8,13 +8,12 @@ import { type Clock, systemClock } from '../../src/actor/clock.js'
 import { EmbeddedLedger } from '../../src/ledger/embedded.js'
 import { headKey } from '../../src/ledger/head-key.js'
 import type { TransferOrder } from '../../src/ledger/transfer.js'
-import { random } from '../property.js'
+import { below } from '../property.js'
 import type { Looked } from './damaged-child.js'
 
 const child = fileURLToPath(new URL('damaged-child.js', import.meta.url))
 /** Of each kind; LEDGER_DAMAGES asks for more. */
 const damages = Number(process.env.LEDGER_DAMAGES ?? 25)
-const below = (most: number): number => Math.floor(random() * most)
 const facts = { reason: 'test', reference: 'r' }
 
 /** A ledger with something in every table, and something that is in none of them yet. */

@@ -7,16 +7,14 @@ import { encodeAccount } from '../../src/ledger/ledger-account.js'
 import { type CommitOrder, isRejected } from '../../src/ledger/ledger-port.js'
 import { encodeTransfer, type Transfer, type TransferOrder } from '../../src/ledger/transfer.js'
 import { openEnvironment } from '../../src/store/lmdb.js'
-import { fc, random } from '../property.js'
+import { below, fc, pick } from '../property.js'
 
-const below = (most: number): number => Math.floor(random() * most)
 const wallets = ['wallet:a', 'wallet:a2', 'wallet:ä', 'wallet:\u{1f600}', 'approval:b']
 const keys = ['a', 'a|1', 'a|2', 'b', 'ä', '\u{fb01}', '\u{1f600}']
 const kinds = ['k', 'list']
 const facts = { reason: 'test', reference: 'r' }
 
 function someOrder(number: number, held: string[]): CommitOrder {
-  const pick = <T>(list: readonly T[]): T => list[below(list.length)] as T
   const wallet = pick(wallets)
   const transfers: TransferOrder[] = []
   for (let at = below(4); at > 0; at -= 1) {

@@ -15,15 +15,13 @@ import { LocalNameRegistry } from '../../src/payment/names/name-registry.js'
 import { newAccount, payee } from '../admission/scene.js'
 import { scriptedFacilitator } from '../admission/scripted-facilitator.js'
 import { payment } from '../admission/shop.js'
-import { random } from '../property.js'
+import { below, pick, random } from '../property.js'
 import { scratch } from '../scratch.js'
 import { type PaymentRig, paymentRig, secret } from './rig.js'
 import { testWallets } from './wallet-keys.js'
 
 const rounds = Number(process.env.FUZZ_ROUNDS ?? 12)
 const start = Date.UTC(2026, 0, 1)
-const below = (most: number): number => Math.floor(random() * most)
-const pick = <T>(list: readonly T[]): T => list[below(list.length)] as T
 
 const numbers = [
   '0',

@@ -14,11 +14,9 @@ import { LedgerCredits } from '../../src/payment/books/credits.js'
 import { accountOf, Wallets } from '../../src/payment/books/wallets.js'
 import { isDenied } from '../../src/payment/credits-port.js'
 import { postgresFolder, startPostgres } from '../ledger/postgres-server.js'
-import { random } from '../property.js'
+import { below, pick } from '../property.js'
 
 const addresses = [1, 2, 3, 4].map((at) => Buffer.alloc(32, at).toString('base64url'))
-const pick = <T>(list: readonly T[]): T => list[Math.floor(random() * list.length)] as T
-const below = (most: number): number => Math.floor(random() * most)
 
 interface Rig {
   readonly ledger: MoneyLedger

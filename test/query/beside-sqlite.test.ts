@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { decodeBase64url } from '../../src/format/base64url.js'
+import { pick } from '../property.js'
 import { openRig } from './rig.js'
 import { aboutText, hexOf, SqliteRows, sqliteAbsent } from './sqlite/database.js'
 import { kindCount, type Question, questionsAbout } from './sqlite/questions.js'
-import { chance, pick, Story } from './sqlite/story.js'
+import { chance, Story } from './sqlite/story.js'
 
 /** Things that happen before each look: more with the first argument, as in `node dist/test/query/beside-sqlite.test.js 2000`. */
 const stepsEach = Number(process.argv[2] ?? 18)

@@ -2,6 +2,7 @@ import { closeSync, mkdirSync, openSync, readSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { pause, systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
+import type { Id } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { GuardedObjects, guardDefaults } from '../../src/source/objects/guarded-objects.js'
 import type { ObjectStore } from '../../src/source/objects/object-store.js'
@@ -20,6 +21,7 @@ import {
   type StoredUploadsParts,
 } from '../../src/upload/stored/stored-uploads.js'
 import type { MadeItem } from '../conformance/kept-uploads.js'
+import type { MemoryObjects } from '../engines/memory-objects.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
 
@@ -154,4 +156,19 @@ export function bytesAt(folder: string, { file, offset, sizeBytes }: LogPlace): 
   } finally {
     closeSync(handle)
   }
+}
+
+/** What becomes of items when their bundle is permanent. */
+export function release({ uploads }: StoringMachine, items: readonly { readonly id: Id }[]): void {
+  uploads.environment.write(() => {
+    for (const { id } of items) {
+      const item = uploads.find(id)
+      if (item !== undefined) uploads.release(item)
+    }
+  })
+}
+
+/** Keys of the groups in a bucket. */
+export function groupsOf({ objects }: MemoryObjects): string[] {
+  return [...objects.keys()].filter((key) => key.startsWith('p/sluice/uploads/log/'))
 }

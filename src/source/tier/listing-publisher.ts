@@ -1,6 +1,6 @@
-import { sha256Of } from '../../../native/digest/digest.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { ObjectStore } from '../objects/object-store.js'
+import { putBytes } from '../objects/small-objects.js'
 import type { PackFollower } from './pack-follower.js'
 import { encodeListing, type PackListing } from './pack-format.js'
 import type { TierKeys } from './tier-keys.js'
@@ -23,14 +23,13 @@ export class ListingPublisher {
     const { pack, entries } = listing
     const [first] = entries
     const bytes = encodeListing(listing)
-    const content = { sizeBytes: bytes.length, sha256: sha256Of(bytes), bytes: () => [bytes], isNew: true }
     for (let tries = 0; tries < triesMax; tries += 1) {
       const followed = await this.follower.follow(signal)
       if (followed !== undefined) return followed
       // It was put although no answer came.
       if (first !== undefined && this.records.place(first.id)?.pack === pack) return true
       const number = this.records.last + 1
-      const put = await this.store.put(this.keys.directory(number), content, signal)
+      const put = await putBytes(this.store, this.keys.directory(number), bytes, true, signal)
       if (isRefusal(put)) return put
       if (put === 'put') {
         this.records.add(number, listing)

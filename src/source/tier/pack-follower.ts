@@ -1,9 +1,9 @@
 import type { Log } from '../../actor/log.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { ObjectStore } from '../objects/object-store.js'
+import { wholeObject } from '../objects/small-objects.js'
 import { decodeListing, listingMaxBytes } from './pack-format.js'
 import type { TierKeys } from './tier-keys.js'
-import { wholeObject } from './tier-marker.js'
 import type { TierRecords } from './tier-records.js'
 
 /** No pack: stands for a directory that cannot be read. */

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { sha256Of } from '../../../native/digest/digest.js'
-import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
-import type { ObjectBody, ObjectStore } from '../objects/object-store.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import type { ObjectStore } from '../objects/object-store.js'
+import { putBytes, wholeObject } from '../objects/small-objects.js'
 import type { TierKeys } from './tier-keys.js'
 import type { TierMismatch } from './tier-state.js'
 
@@ -15,24 +15,6 @@ export interface TierMarker {
 }
 
 const markerMaxBytes = 4096
-
-/** All bytes of an object; a refusal where it breaks off, or has more than `maxBytes`. */
-export async function wholeObject(found: ObjectBody, maxBytes: number): Promise<Buffer | Refusal> {
-  if (found.sizeBytes > maxBytes) {
-    found.drop()
-    return refuse('upstream', 'upstream', 'an object of the store is too long')
-  }
-  const pieces: Uint8Array[] = []
-  let sizeBytes = 0
-  for await (const piece of found.body) {
-    if (isRefusal(piece)) return piece
-    pieces.push(piece)
-    sizeBytes += piece.length
-    if (sizeBytes > maxBytes) return refuse('upstream', 'upstream', 'an object of the store is too long')
-  }
-  if (sizeBytes < found.sizeBytes) return refuse('upstream', 'upstream', 'an object of the store broke off')
-  return Buffer.concat(pieces)
-}
 
 function parsed(
   bytes: Buffer,
@@ -61,7 +43,7 @@ export async function readMarker(
     if (isRefusal(found) && (found.refused !== 'unknown' || attempt > 0)) return found
     if (isRefusal(found)) {
       const made: TierMarker = { format: 1, store: randomBytes(16).toString('hex'), network }
-      const put = await putNew(store, keys.marker, Buffer.from(JSON.stringify(made)), signal)
+      const put = await putBytes(store, keys.marker, Buffer.from(JSON.stringify(made)), true, signal)
       if (isRefusal(put)) return put
       continue
     }
@@ -70,18 +52,8 @@ export async function readMarker(
     const marker = parsed(bytes)
     if (marker?.format !== 1 || typeof marker.store !== 'string') return 'newer format'
     if (marker.network !== network) return 'other network'
-    const again = await putNew(store, keys.marker, bytes, signal)
+    const again = await putBytes(store, keys.marker, bytes, true, signal)
     if (again === 'put') return 'no conditional writes'
     return { marker: { format: 1, store: marker.store, network }, isReadOnly: isRefusal(again) }
   }
-}
-
-function putNew(
-  store: ObjectStore,
-  key: string,
-  bytes: Buffer,
-  signal: AbortSignal,
-): Promise<'put' | 'exists' | Refusal> {
-  const content = { sizeBytes: bytes.length, sha256: sha256Of(bytes), bytes: () => [bytes], isNew: true }
-  return store.put(key, content, signal)
 }

@@ -5,6 +5,7 @@ import type { LmdbCatalog } from '../../catalog/reader.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { ObjectStore } from '../objects/object-store.js'
+import { keysOf } from '../objects/small-objects.js'
 import type { TierKeys } from './tier-keys.js'
 import type { TierRecords } from './tier-records.js'
 import type { TierWalk } from './tier-state.js'
@@ -143,15 +144,12 @@ export class TierWalks {
       const full = await this.#bringAll(ids, slots, signal)
       if (full !== undefined) return full
     }
-    let behind: string | undefined
-    while (!signal.aborted) {
-      const page = await store.list(keys.all, behind, signal)
+    if (signal.aborted) return undefined
+    for await (const page of keysOf(store, keys.all, undefined, signal)) {
       if (isRefusal(page)) return page
-      const ids = page.keys.flatMap((key) => keys.idOf(key) ?? [])
+      const ids = page.flatMap((key) => keys.idOf(key) ?? [])
       const full = await this.#bringAll(ids, slots, signal)
-      if (full !== undefined) return full
-      behind = page.keys.at(-1)
-      if (!page.hasMore || behind === undefined) break
+      if (full !== undefined || signal.aborted) return full
     }
     return undefined
   }

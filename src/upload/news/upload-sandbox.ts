@@ -100,13 +100,7 @@ export class Sandbox {
       for (const id of this.#gone(old)) news?.addGone(id)
       for (const { item, within } of old) {
         for (const id of within) uploads.removeInner(item.id, id)
-        uploads.unqueue(item)
-        const { stored: _, ...left } = item
-        uploads.put({
-          ...left,
-          released: true,
-          reason: 'This is a sandbox: the item was kept for its time, and is gone',
-        })
+        uploads.letGo(item, 'This is a sandbox: the item was kept for its time, and is gone')
       }
     })
     news?.wake()

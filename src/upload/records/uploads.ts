@@ -266,6 +266,12 @@ export class Uploads {
     if (stored !== undefined) this.stored.remove(stored, item.id)
   }
 
+  /** Nothing of it is here any more, nor in a block of this service: it may be uploaded anew (`isGone`). */
+  letGo({ stored: _, ...item }: AcceptedItem, reason: string): void {
+    this.unqueue(item)
+    this.put({ ...item, released: true, reason })
+  }
+
   /** The object store has it, too. */
   putStored(item: AcceptedItem, group: string): void {
     this.put({ ...item, stored: group })

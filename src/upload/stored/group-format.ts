@@ -1,6 +1,6 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
 import { type Id, idBytes, idOfBytes } from '../../format/id.js'
 import { type RecordDigest, splitOf } from '../../store/segments/segment-record.js'
+import { isSealed, sealBytes, sealOf } from './seal.js'
 
 /**
  * Accepted items lie in groups in the object store. A group is one object that never changes: a head, then the bytes of its
@@ -17,7 +17,6 @@ import { type RecordDigest, splitOf } from '../../store/segments/segment-record.
 const magic = Buffer.from('SLACPT01')
 const beginBytes = 20
 const fixedBytes = 32 + 6 + 6 + 4 + 2 + 32 + 2 + 1
-export const sealBytes = 32
 
 /** Bounds of what is written, and of what is believed of others. */
 export const groupMaxBytes = 8 * 1024 * 1024
@@ -93,10 +92,6 @@ export function encodeGroupHead(items: readonly GroupItem[], key: Uint8Array): G
   return { bytes, directoryBytes, offsets }
 }
 
-function sealOf(bytes: Uint8Array, key: Uint8Array): Buffer {
-  return createHmac('sha256', key).update(bytes).digest()
-}
-
 /** Reads a directory out of the first bytes of a group; undefined where it is malformed: nothing of it is believed then. */
 export function decodeDirectory(bytes: Buffer, totalBytes: number): GroupEntry[] | undefined {
   if (bytes.length < beginBytes || !bytes.subarray(0, magic.length).equals(magic)) return undefined
@@ -158,7 +153,7 @@ export function decodeGroupHead(
   const headBytes = entries === undefined ? 0 : bytes.readUInt32LE(8)
   if (entries === undefined || headBytes > bytes.length || headBytes < sealBytes) return undefined
   const body = bytes.subarray(0, headBytes - sealBytes)
-  if (!timingSafeEqual(sealOf(body, key), bytes.subarray(headBytes - sealBytes, headBytes))) return undefined
+  if (!isSealed(body, bytes.subarray(headBytes - sealBytes, headBytes), key)) return undefined
   let at = bytes.readUInt32LE(12)
   const sealed = entries.map((entry) => {
     const meta = body.subarray(at, at + entry.metaBytes)

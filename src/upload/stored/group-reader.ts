@@ -1,6 +1,6 @@
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { ObjectStore } from '../../source/objects/object-store.js'
-import { wholeObject } from '../../source/tier/tier-marker.js'
+import { wholeObject } from '../../source/objects/small-objects.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
 import type { LogPlace } from '../../store/segments/log-file.js'
 import { decodeGroupHead, groupHeadMaxBytes, type SealedEntry } from './group-format.js'

@@ -1,6 +1,6 @@
 import type { Id } from '../../format/id.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
-import type { AcceptedItem, Uploads } from '../records/uploads.js'
+import type { Uploads } from '../records/uploads.js'
 import { decodeGroupName } from './stored-keys.js'
 
 /**
@@ -23,23 +23,18 @@ export function handOver(
       return item === undefined || item.released === true || item.stored !== group ? [] : [item]
     })
     const waiting = items.filter(({ bundle }) => bundle === undefined)
+    const packed = items.filter(({ bundle }) => bundle !== undefined)
     uploads.environment.write(() => {
       uploads.stored.forget(group)
-      for (const { stored: _, ...item } of items) uploads.put(item)
-      for (const item of waiting) forget(uploads, item)
+      for (const { stored: _, ...item } of packed) uploads.put(item)
+      for (const item of waiting) uploads.letGo(item, 'Another machine of the cluster has taken it over')
     })
     for (const { place } of waiting) log.release(place)
-    stay.push(...items.filter(({ bundle }) => bundle !== undefined).map(({ id }) => id))
+    stay.push(...packed.map(({ id }) => id))
     left += waiting.length
   }
   endNoMore(uploads, isLost)
   return { stay, left }
-}
-
-function forget(uploads: Uploads, item: AcceptedItem): void {
-  const { stored: _, ...left } = item
-  uploads.unqueue(item)
-  uploads.put({ ...left, released: true, reason: 'Another machine of the cluster has taken it over' })
 }
 
 /** Groups that were to be removed are left to the machine that has the name now. */

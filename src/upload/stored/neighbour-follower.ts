@@ -3,7 +3,7 @@ import { FairSlots } from '../../actor/fair-slots.js'
 import type { Log } from '../../actor/log.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { ObjectStore } from '../../source/objects/object-store.js'
-import { wholeObject } from '../../source/tier/tier-marker.js'
+import { keysOf, wholeObject } from '../../source/objects/small-objects.js'
 import { tryWrite } from '../../store/disk-error.js'
 import { decodeDirectory } from './group-format.js'
 import { isEarlierName, machineOf } from './machine-names.js'
@@ -138,11 +138,10 @@ export class NeighbourFollower {
   ): Promise<Refusal | undefined> {
     const { store, keys, records } = this.parts
     let count = 0
-    for (let after = since; ; ) {
-      const page = await store.list(keys.all, after, this.#abort.signal)
+    for await (const page of keysOf(store, keys.all, since, this.#abort.signal)) {
       if (isRefusal(page)) return page
       const names: string[] = []
-      for (const key of page.keys) {
+      for (const key of page) {
         const other = keys.nodeOf(key)
         if (other !== undefined) this.#note(other)
         const name = keys.nameOf(key)
@@ -156,8 +155,6 @@ export class NeighbourFollower {
         const refusal = await this.#read(names.slice(at, at + batchMax))
         if (refusal !== undefined) return refusal
       }
-      after = page.keys.at(-1)
-      if (!page.hasMore || after === undefined) break
     }
     this.#isBusy = count > 0
     return undefined

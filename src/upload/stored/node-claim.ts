@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import { sha256Of } from '../../../native/digest/digest.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { ObjectStore } from '../../source/objects/object-store.js'
-import { wholeObject } from '../../source/tier/tier-marker.js'
+import { putBytes, wholeObject } from '../../source/objects/small-objects.js'
 import type { Uploads } from '../records/uploads.js'
 import type { StoredKeys } from './stored-keys.js'
 
@@ -75,8 +74,6 @@ export class NodeClaim {
   }
 
   #put(text: string, isNew: boolean, signal: AbortSignal): Promise<'put' | 'exists' | Refusal> {
-    const bytes = Buffer.from(text)
-    const content = { sizeBytes: bytes.length, sha256: sha256Of(bytes), bytes: () => [bytes] }
-    return this.store.put(this.#key, isNew ? { ...content, isNew } : content, signal)
+    return putBytes(this.store, this.#key, Buffer.from(text), isNew, signal)
   }
 }

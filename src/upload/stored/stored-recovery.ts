@@ -2,6 +2,7 @@ import type { Log } from '../../actor/log.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { ObjectStore } from '../../source/objects/object-store.js'
+import { keysOf } from '../../source/objects/small-objects.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
 import { type AcceptedItem, isGone, type LoggedUpload, type Uploads } from '../records/uploads.js'
 import type { SealedEntry } from './group-format.js'
@@ -95,16 +96,14 @@ export class StoredRecovery {
   async #list(isWanted: (group: string) => boolean): Promise<Set<string> | Refusal> {
     const { store, keys, signal } = this.parts
     const names = new Set<string>()
-    for (let after: string | undefined; ; ) {
-      const page = await store.list(keys.groups, after, signal)
+    for await (const page of keysOf(store, keys.groups, undefined, signal)) {
       if (isRefusal(page)) return page
-      for (const key of page.keys) {
+      for (const key of page) {
         const name = keys.nameOf(key)
         if (name !== undefined && isWanted(name)) names.add(name)
       }
-      after = page.keys.at(-1)
-      if (!page.hasMore || after === undefined) return names
     }
+    return names
   }
 
   /** The store has lost a group: an older state of it was restored, or another bucket is used now. */

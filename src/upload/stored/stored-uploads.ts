@@ -62,6 +62,7 @@ export interface StoredUploadsOptions {
 const [usualAgainMs, usualLookMs, removeMs] = [2000, 10_000, 1000] as const
 /** Between two looks at what hung in the store when its machine was taken over, and at who is gone. */
 const [usualAdoptMs, tendMs] = [600_000, 5000] as const
+const notRemoved = 'permanent uploads cannot be removed from the object store'
 /** A store that hung carries PUTs out when it goes on: what is in doubt is removed when it has been well for so long. */
 const usualDoubtMs = 10_000
 /** Groups that are removed in one go, and items that are put once more. */
@@ -79,7 +80,8 @@ export class StoredUploads {
   #tending: Promise<void> | undefined
   #isRecovered = false
   readonly #doubts = new Set<string>()
-  #warned = ''
+  /** What was logged last of each failure. */
+  readonly #warned = new Map<string, string>()
   /** Since when the store answers again, by the monotonic clock; undefined: it failed last. */
   #wellMs: number | undefined
   #work: Promise<void> = Promise.resolve()
@@ -195,10 +197,15 @@ export class StoredUploads {
     const last = NodeClaim.nameIn(uploads) ?? node
     let name = machineOf(last) === node ? last : node
     while (isTakenOver(name)) name = nameAfter(name)
-    const { stay, left } = await between(() => handOver(uploads, log, isTakenOver))
-    unstored.push(...stay)
-    if (left > 0)
-      logger.warn({ items: left }, 'uploads of this machine were taken over by another one while it was gone')
+    if ([...all.keys()].some(isTakenOver)) {
+      const { stay, left } = await between(() => handOver(uploads, log, isTakenOver))
+      unstored.push(...stay)
+      if (left > 0)
+        logger.warn(
+          { items: left },
+          'uploads of this machine were taken over by another one while it was gone',
+        )
+    }
     return new NodeClaim(slowStore, keys, uploads, name)
   }
 
@@ -300,11 +307,11 @@ export class StoredUploads {
       for (const group of groups) {
         const done = await slowStore.remove(keys.group(group), this.#abort.signal)
         if (isRefusal(done)) {
-          this.#warn('permanent uploads cannot be removed from the object store', done)
+          this.#warn(notRemoved, done)
           return
         }
       }
-      this.#warned = ''
+      this.#warned.delete(notRemoved)
       try {
         uploads.environment.write(() => {
           for (const group of groups) uploads.stored.removed(group)
@@ -320,8 +327,8 @@ export class StoredUploads {
 
   /** Once for each reason: without the right to delete the bucket grows for ever. */
   #warn(what: string, { message }: Refusal): void {
-    if (what + message === this.#warned || this.#abort.signal.aborted) return
-    this.#warned = what + message
+    if (message === this.#warned.get(what) || this.#abort.signal.aborted) return
+    this.#warned.set(what, message)
     this.parts.logger.warn({ why: message }, what)
   }
 

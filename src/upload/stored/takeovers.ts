@@ -1,9 +1,8 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
-import { sha256Of } from '../../../native/digest/digest.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { ObjectStore } from '../../source/objects/object-store.js'
-import { wholeObject } from '../../source/tier/tier-marker.js'
+import { keysOf, putBytes, wholeObject } from '../../source/objects/small-objects.js'
 import { machineOf } from './machine-names.js'
+import { isSealed, sealOf } from './seal.js'
 import type { StoredKeys } from './stored-keys.js'
 
 /** Who has taken over the uploads under a name. */
@@ -55,20 +54,22 @@ export class Takeovers {
 
   /** False: another machine was faster. */
   async take(name: string, machine: string, number: number, signal: AbortSignal): Promise<boolean | Refusal> {
-    const record = `${machine} ${this.#seal(name, number, machine)}`
-    const put = await this.#put(this.keys.takeover(name, number), record, true, signal)
+    const seal = sealOf(recordWords(name, number, machine), this.secret).toString('hex')
+    const record = Buffer.from(`${machine} ${seal}`)
+    const put = await putBytes(this.store, this.keys.takeover(name, number), record, true, signal)
     return isRefusal(put) ? put : put === 'put'
   }
 
   /** Whoever still writes under this name finds another claim than its own, and ends (NodeClaim). */
   async revoke(name: string, machine: string, signal: AbortSignal): Promise<Refusal | undefined> {
-    const put = await this.#put(this.keys.node(name), `taken over by ${machine}`, false, signal)
+    const claim = Buffer.from(`taken over by ${machine}`)
+    const put = await putBytes(this.store, this.keys.node(name), claim, false, signal)
     return isRefusal(put) ? put : undefined
   }
 
   /** Requests a sign of a machine that it can reach the store. */
   async question(of: string, by: string, signal: AbortSignal): Promise<Refusal | undefined> {
-    const put = await this.#put(this.keys.question(of), by, true, signal)
+    const put = await putBytes(this.store, this.keys.question(of), Buffer.from(by), true, signal)
     return isRefusal(put) ? put : undefined
   }
 
@@ -95,37 +96,26 @@ export class Takeovers {
       const bytes = isRefusal(found) ? found : await wholeObject(found, recordMaxBytes)
       if (isRefusal(bytes) && bytes.refused !== 'unknown') return bytes
       const [machine = '', seal = ''] = isRefusal(bytes) ? [] : bytes.toString('latin1').split(' ')
-      const isOurs = isSame(seal, this.#seal(name, number, machine))
+      const words = recordWords(name, number, machine)
+      const isOurs = isSealed(words, Buffer.from(seal, 'hex'), this.secret)
       this.#read.set(key, isOurs ? machine : undefined)
     }
     return { machine: this.#read.get(key) }
   }
 
-  #seal(name: string, number: number, machine: string): string {
-    const words = ['takeover', name, String(number), machine].join('\n')
-    return createHmac('sha256', this.secret).update(words).digest('hex')
-  }
-
   async #list(start: string, signal: AbortSignal): Promise<string[] | Refusal> {
     const keys: string[] = []
-    for (let after: string | undefined; ; ) {
-      const page = await this.store.list(start, after, signal)
+    for await (const page of keysOf(this.store, start, undefined, signal)) {
       if (isRefusal(page)) return page
-      keys.push(...page.keys)
-      after = page.keys.at(-1)
-      if (!page.hasMore || after === undefined) return keys
+      keys.push(...page)
     }
-  }
-
-  #put(key: string, text: string, isNew: boolean, signal: AbortSignal): Promise<'put' | 'exists' | Refusal> {
-    const bytes = Buffer.from(text)
-    const content = { sizeBytes: bytes.length, sha256: sha256Of(bytes), bytes: () => [bytes] }
-    return this.store.put(key, isNew ? { ...content, isNew } : content, signal)
+    return keys
   }
 }
 
-function isSame(one: string, other: string): boolean {
-  return one.length === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other))
+/** What the seal of a record covers. */
+function recordWords(name: string, number: number, machine: string): Buffer {
+  return Buffer.from(['takeover', name, String(number), machine].join('\n'))
 }
 
 /** The machine that has the uploads under a name. */

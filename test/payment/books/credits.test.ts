@@ -16,7 +16,7 @@ import {
   creditsAnswering,
   embeddedCredits,
 } from '../../../src/payment/links/credits-messages.js'
-import { random } from '../../property.js'
+import { below } from '../../property.js'
 
 const name = (at: number): string => Buffer.alloc(32, at).toString('base64url')
 const [alice, bob, carol, dave] = [name(1), name(2), name(3), name(4)] as [string, string, string, string]
@@ -73,8 +73,6 @@ function rig(
     },
   }
 }
-
-const below = (end: number): number => Math.floor(random() * end)
 
 const by = (address: string, ...paidBy: string[]) => ({ address, signatureType: 1, paidBy })
 

@@ -6,7 +6,7 @@ import { PostgresLedger } from '../../../src/ledger/postgres.js'
 import { Approvals } from '../../../src/payment/books/approvals.js'
 import { LedgerCredits } from '../../../src/payment/books/credits.js'
 import { Wallets } from '../../../src/payment/books/wallets.js'
-import { random } from '../../property.js'
+import { below } from '../../property.js'
 import { sharers } from './sharers.js'
 
 const [path = '', round = '0'] = process.argv.slice(2)
@@ -16,7 +16,6 @@ const ledger: MoneyLedger = path.startsWith('postgres://')
 const wallets = new Wallets(ledger)
 const approvals = new Approvals(ledger, wallets, systemClock.now)
 const credits = new LedgerCredits({ ledger, wallets, approvals, price: async (bytes) => BigInt(bytes) })
-const below = (most: number): number => Math.floor(random() * most)
 
 async function client(number: number): Promise<never> {
   for (let at = 0; ; at += 1) {

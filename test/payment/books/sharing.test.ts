@@ -17,11 +17,10 @@ import { LedgerCredits } from '../../../src/payment/books/credits.js'
 import { accountOf, Wallets } from '../../../src/payment/books/wallets.js'
 import { type ApprovalView, isDenied } from '../../../src/payment/credits-port.js'
 import { postgresFolder, startPostgres } from '../../ledger/postgres-server.js'
-import { random } from '../../property.js'
+import { below } from '../../property.js'
 import { sharers } from './sharers.js'
 
 const [payer = '', friend = ''] = sharers
-const below = (most: number): number => Math.floor(random() * most)
 const pick = <T>(list: readonly T[]): T | undefined => list[below(list.length)]
 const given = 10n ** 9n
 /** SHARING_STEPS and SHARING_KILLS ask for more. */

@@ -21,12 +21,10 @@ import { Wallets } from '../../../src/payment/books/wallets.js'
 import type { UsdcAnswer, UsdcPaid } from '../../../src/payment/credits-port.js'
 import { X402Sales } from '../../../src/payment/usdc/x402-sales.js'
 import { postgresFolder, startPostgres } from '../../ledger/postgres-server.js'
-import { random } from '../../property.js'
+import { below, pick } from '../../property.js'
 import { type Brought, countingDesk, paymentOf } from './counting-desk.js'
 
 const rounds = Number(process.env.MODEL_ROUNDS ?? 60)
-const below = (most: number): number => Math.floor(random() * most)
-const pick = <T>(list: readonly T[]): T => list[below(list.length)] as T
 const wallets = [1, 2, 3].map((at) => Buffer.alloc(32, at).toString('base64url'))
 const given = 1_000_000n
 

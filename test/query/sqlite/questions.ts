@@ -2,8 +2,9 @@ import { encodeBase64url } from '../../../src/format/base64url.js'
 import { idBytes } from '../../../src/format/id.js'
 import type { TagArgument, TransactionsArguments } from '../../../src/query/asking.js'
 import type { ModelRow } from '../../catalog/index-model.js'
+import { below, pick } from '../../property.js'
 import { hexOf, quoted, type SqlQuestion } from './database.js'
-import { address, below, chance, people, pick, type Story, skewed, uuid, vocabulary } from './story.js'
+import { address, chance, people, type Story, skewed, uuid, vocabulary } from './story.js'
 
 /** One question, in GraphQL's arguments and in SQL. */
 export interface Question extends SqlQuestion {

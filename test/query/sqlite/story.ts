@@ -8,15 +8,12 @@ import type {
 import { packTransactions } from '../../../src/catalog/pack.js'
 import { type Id, idBytes, idOfBytes } from '../../../src/format/id.js'
 import { blockMessage, itemsMessage, Model, type ModelRow } from '../../catalog/index-model.js'
-import { random } from '../../property.js'
+import { below, pick, random } from '../../property.js'
 
 const sha = (text: string): Buffer => createHash('sha256').update(text).digest()
 
-/** A whole number from 0 to below `count`. */
-export const below = (count: number): number => Math.floor(random() * count)
 /** Small numbers come most often. */
 export const skewed = (count: number): number => Math.floor(count * random() ** 3)
-export const pick = <T>(list: readonly T[]): T => list[below(list.length)] as T
 export const chance = (share: number): boolean => random() < share
 
 /** Owners and recipients; each address is the hash of a key. */
@@ -24,8 +21,8 @@ export const people = 60
 const key = (rank: number): Buffer => Buffer.alloc(rank % 2 === 0 ? 512 : 32, `key ${rank}`)
 export const address = (rank: number): Buffer => createHash('sha256').update(key(rank)).digest()
 
-/** Tag names, and the values that each has. */
 const long = 'x'.repeat(300)
+/** Tag names, and the values that each has. */
 export const vocabulary: Readonly<Record<string, readonly string[]>> = {
   'App-Name': ['Drive', 'Drive-Web', 'Drive-CLI', 'Mirror', 'Mail', 'drive', 'Dr', ''],
   'Content-Type': ['image/png', 'image/jpeg', 'image/*', 'text/html', 'text/plain', 'application/json'],
@@ -40,7 +37,7 @@ export class Story {
   readonly model = new Model()
   /** Seconds at which the index first saw each row. */
   readonly seen = new Map<Id, number>()
-  /** Where the tip was at its highest. */
+  /** Height of the first block. */
   readonly start = 100
   tip = this.start - 1
   nowSeconds = 5000

@@ -15,7 +15,7 @@ import { NeighbourSource } from '../../../src/upload/stored/neighbour-source.js'
 import { RecentObjects } from '../../../src/upload/stored/recent-objects.js'
 import { StoredKeys } from '../../../src/upload/stored/stored-keys.js'
 import { type MadeItem, madeItem } from '../../conformance/kept-uploads.js'
-import { MemoryObjects } from '../../engines/memory-objects.js'
+import { lastingObjects, MemoryObjects } from '../../engines/memory-objects.js'
 import { eventually } from '../../eventually.js'
 import { scratch } from '../../scratch.js'
 import { type StoringMachine, storingMachine } from '../stored-rig.js'
@@ -75,8 +75,7 @@ function readerOf(t: Test, objects: MemoryObjects, node = 'two'): Reader {
 }
 
 async function scene(t: Test): Promise<{ objects: MemoryObjects; machine: StoringMachine; reader: Reader }> {
-  const objects = new MemoryObjects()
-  objects.close = async () => undefined
+  const objects = lastingObjects()
   const machine = await storingMachine(objects)
   t.teardown(() => machine.end())
   const reader = readerOf(t, objects)
@@ -123,8 +122,7 @@ t.test(
 
 t.test('requests for a read do not grow with the machines', async (t) => {
   for (const count of [1, 3, 6]) {
-    const objects = new MemoryObjects()
-    objects.close = async () => undefined
+    const objects = lastingObjects()
     const names = Array.from({ length: count }, (_, at) => `node${at}`)
     const machines = await Promise.all(names.map((node) => storingMachine(objects, { node })))
     const readers = names.map((node) => readerOf(t, objects, node))
@@ -203,8 +201,7 @@ t.test('a store that does not answer is no proof that an upload is nowhere', asy
 })
 
 t.test('what lies under an earlier name of this machine is that of a neighbour', async (t) => {
-  const objects = new MemoryObjects()
-  objects.close = async () => undefined
+  const objects = lastingObjects()
   const earlier = await storingMachine(objects, { node: 'two' })
   const item = signed(2000)
   t.ok(await earlier.accept(item))

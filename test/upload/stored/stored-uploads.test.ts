@@ -4,25 +4,15 @@ import t from 'tap'
 import { pause } from '../../../src/actor/clock.js'
 import { isRefusal, refuse } from '../../../src/format/refusal.js'
 import { madeItem } from '../../conformance/kept-uploads.js'
-import { MemoryObjects } from '../../engines/memory-objects.js'
+import { lastingObjects } from '../../engines/memory-objects.js'
 import { eventually } from '../../eventually.js'
 import { scratch } from '../../scratch.js'
-import { type StoringMachine, storingMachine } from '../stored-rig.js'
-
-/** A bucket that outlives the machines. */
-function bucket(): MemoryObjects {
-  const objects = new MemoryObjects()
-  objects.close = async () => undefined
-  return objects
-}
-
-const groupsOf = ({ objects }: MemoryObjects): string[] =>
-  [...objects.keys()].filter((key) => key.startsWith('p/sluice/uploads/log/'))
+import { groupsOf, release, storingMachine } from '../stored-rig.js'
 
 const refused = refuse('upstream', 'upstream', 'the object store answered 500')
 
 t.test('what comes within 100 ms is one object, and the first does not wait', async (t) => {
-  const objects = bucket()
+  const objects = lastingObjects()
   const machine = await storingMachine(objects)
   t.teardown(() => machine.end())
   const puts = (): number => objects.calls.put
@@ -41,7 +31,7 @@ t.test('what comes within 100 ms is one object, and the first does not wait', as
 })
 
 t.test('a group is at most 8 MiB', async (t) => {
-  const objects = bucket()
+  const objects = lastingObjects()
   const machine = await storingMachine(objects)
   t.teardown(() => machine.end())
   const many = Array.from({ length: 40 }, () => madeItem(900_000))
@@ -50,36 +40,21 @@ t.test('a group is at most 8 MiB', async (t) => {
 })
 
 t.test('a group is removed with its last item', async (t) => {
-  const objects = bucket()
+  const objects = lastingObjects()
   const machine = await storingMachine(objects)
   t.teardown(() => machine.end())
   const items = Array.from({ length: 5 }, () => madeItem(2000))
   await machine.accept(items[0] as never)
   await Promise.all(items.slice(1).map((item) => machine.accept(item)))
   t.equal(groupsOf(objects).length, 2)
-  release(
-    machine,
-    items.slice(0, 4).map(({ id }) => id),
-  )
+  release(machine, items.slice(0, 4))
   await eventually('the first is gone', () => groupsOf(objects).length === 1)
-  release(
-    machine,
-    items.slice(4).map(({ id }) => id),
-  )
+  release(machine, items.slice(4))
   await eventually('both are gone', () => groupsOf(objects).length === 0)
 })
 
-function release({ uploads }: StoringMachine, ids: readonly string[]): void {
-  uploads.environment.write(() => {
-    for (const id of ids) {
-      const item = uploads.find(id as never)
-      if (item !== undefined) uploads.release(item)
-    }
-  })
-}
-
 t.test('what the store has lost is put there again', async (t) => {
-  const objects = bucket()
+  const objects = lastingObjects()
   const folder = scratch('again')
   const first = await storingMachine(objects, { folder })
   const items = Array.from({ length: 50 }, () => madeItem(5000))
@@ -103,7 +78,7 @@ t.test('what the store has lost is put there again', async (t) => {
 })
 
 t.test('a machine that gets another name keeps its groups, and removes them', async (t) => {
-  const objects = bucket()
+  const objects = lastingObjects()
   const folder = scratch('renamed')
   const first = await storingMachine(objects, { folder })
   const item = madeItem(5000)
@@ -114,12 +89,12 @@ t.test('a machine that gets another name keeps its groups, and removes them', as
   t.teardown(() => second.end())
   await pause(200)
   t.strictSame(groupsOf(objects), groups, 'they are not put again')
-  release(second, [item.id])
+  release(second, [item])
   await eventually('they are removed', () => groupsOf(objects).length === 0)
 })
 
 t.test('what was accepted before there was a store is put there', async (t) => {
-  const objects = bucket()
+  const objects = lastingObjects()
   const folder = scratch('before')
   const first = await storingMachine(objects, { folder, isWanted: false })
   const item = madeItem(5000)
@@ -133,7 +108,7 @@ t.test('what was accepted before there was a store is put there', async (t) => {
 })
 
 t.test('bytes that the log has lost are brought back', async (t) => {
-  const objects = bucket()
+  const objects = lastingObjects()
   const folder = scratch('log')
   const first = await storingMachine(objects, { folder })
   const items = [5000, 300_000, 2_000_000].map(madeItem)
@@ -149,7 +124,7 @@ t.test('bytes that the log has lost are brought back', async (t) => {
 })
 
 t.test('of two machines with one name the one with the later disk goes on', async (t) => {
-  const objects = bucket()
+  const objects = lastingObjects()
   const folder = scratch('old')
   const first = await storingMachine(objects, { folder, lookMs: 100 })
   const item = madeItem(5000)
@@ -170,7 +145,7 @@ t.test('of two machines with one name the one with the later disk goes on', asyn
 })
 
 t.test('a group that somebody else wrote is left alone', async (t) => {
-  const objects = bucket()
+  const objects = lastingObjects()
   const first = await storingMachine(objects, { secret: Buffer.alloc(32, 1) })
   const item = madeItem(5000)
   t.ok(await first.accept(item))
@@ -191,7 +166,7 @@ t.test('a group that somebody else wrote is left alone', async (t) => {
 })
 
 t.test('a store that refuses is asked again in its time, and what is in doubt is removed', async (t) => {
-  const objects = bucket()
+  const objects = lastingObjects()
   const machine = await storingMachine(objects, { doubtMs: 100 })
   t.teardown(() => machine.end())
   const item = madeItem(5000)
@@ -216,7 +191,7 @@ t.test('a store that refuses is asked again in its time, and what is in doubt is
 })
 
 t.test('what is under way when a machine ends has no receipt', async (t) => {
-  const objects = bucket()
+  const objects = lastingObjects()
   const machine = await storingMachine(objects)
   const put = objects.put.bind(objects)
   objects.put = async (key, content) => {

@@ -2,20 +2,13 @@ import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { isRefusal, refuse } from '../../../src/format/refusal.js'
 import { madeItem } from '../../conformance/kept-uploads.js'
-import { MemoryObjects } from '../../engines/memory-objects.js'
+import { lastingObjects } from '../../engines/memory-objects.js'
 import { eventually } from '../../eventually.js'
 import { scratch } from '../../scratch.js'
-import { type MachineOptions, type StoringMachine, storingMachine } from '../stored-rig.js'
+import { groupsOf, type MachineOptions, release, type StoringMachine, storingMachine } from '../stored-rig.js'
 
 // Beside many others it is slow.
 t.setTimeout(120_000)
-
-/** A bucket that outlives the machines. */
-function bucket(): MemoryObjects {
-  const objects = new MemoryObjects()
-  objects.close = async () => undefined
-  return objects
-}
 
 /** What is known of machines that are gone: by the test. */
 interface Watched extends MachineOptions {
@@ -38,9 +31,6 @@ function watching(node: string): Watched {
 }
 
 const waiting = ({ uploads }: StoringMachine): readonly string[] => uploads.oldest(1000)
-const groups = ({ objects }: MemoryObjects): string[] =>
-  [...objects.keys()].filter((key) => key.startsWith('p/sluice/uploads/log/'))
-
 async function accepted(
   t: Test,
   machine: StoringMachine,
@@ -52,7 +42,7 @@ async function accepted(
 }
 
 t.test('uploads of a machine that is killed are taken over, and it goes on under another name', async (t) => {
-  const objects = bucket()
+  const objects = lastingObjects()
   const folder = scratch('left')
   const first = await storingMachine(objects, { ...watching('one'), folder })
   const items = await accepted(t, first, 20)
@@ -89,21 +79,12 @@ t.test('uploads of a machine that is killed are taken over, and it goes on under
   )
   release(second, [...items, ...own])
   await eventually('groups that are over are removed', () =>
-    groups(objects).every((key) => key.endsWith('-one--1')),
+    groupsOf(objects).every((key) => key.endsWith('-one--1')),
   )
 })
 
-function release({ uploads }: StoringMachine, items: readonly { readonly id: string }[]): void {
-  uploads.environment.write(() => {
-    for (const { id } of items) {
-      const item = uploads.find(id as never)
-      if (item !== undefined) uploads.release(item)
-    }
-  })
-}
-
 t.test('a machine that reaches the store is not taken over', async (t) => {
-  const objects = bucket()
+  const objects = lastingObjects()
   const first = await storingMachine(objects, watching('one'))
   t.teardown(() => first.end())
   await accepted(t, first, 2)
@@ -119,7 +100,7 @@ t.test('a machine that reaches the store is not taken over', async (t) => {
 })
 
 t.test('one that stood still leaves its uploads while it runs, and what it puts then is found', async (t) => {
-  const objects = bucket()
+  const objects = lastingObjects()
   const first = await storingMachine(objects, watching('one'))
   t.teardown(() => first.end())
   const items = await accepted(t, first, 5)
@@ -139,17 +120,17 @@ t.test('one that stood still leaves its uploads while it runs, and what it puts 
   })
   for (const { id } of items) t.equal(first.uploads.find(id)?.released, true, 'it is left to the second')
   // A PUT that hung in the store until now.
-  const elsewhere = bucket()
+  const elsewhere = lastingObjects()
   const third = await storingMachine(elsewhere, watching('one'))
   const [late] = await accepted(t, third, 1)
   await third.end()
-  for (const key of groups(elsewhere)) objects.objects.set(key, elsewhere.objects.get(key) as never)
+  for (const key of groupsOf(elsewhere)) objects.objects.set(key, elsewhere.objects.get(key) as never)
   t.ok(late)
   await eventually('it is taken over, too', () => late && second.uploads.find(late.id))
 })
 
 t.test('of several machines one takes over, and of one that is gone in turn the next', async (t) => {
-  const objects = bucket()
+  const objects = lastingObjects()
   const first = await storingMachine(objects, watching('one'))
   const items = await accepted(t, first, 5)
   await first.end(true)
@@ -169,7 +150,7 @@ t.test('of several machines one takes over, and of one that is gone in turn the 
 })
 
 t.test('a record that somebody else wrote makes nobody leave anything', async (t) => {
-  const objects = bucket()
+  const objects = lastingObjects()
   const folder = scratch('forged')
   const first = await storingMachine(objects, { ...watching('one'), folder })
   const items = await accepted(t, first, 5)
