@@ -77,10 +77,10 @@ export function openStoredUploads(
   return stored
 }
 
-/** How this machine learns which other ones are gone; undefined: it takes nothing over. */
+/** How this machine learns which other ones are gone; undefined: it has no cluster. */
 function takeoverOf({ cluster }: Settings<'cluster'>, meters: Meters): StoredUploadsParts['takeover'] {
   const { databaseUrl, takeoverSeconds } = cluster
-  if (databaseUrl === undefined || takeoverSeconds === 0) return undefined
+  if (databaseUrl === undefined) return undefined
   const answerMs = Math.min(Math.max(takeoverSeconds * 100, answerMinMs), answerMaxMs)
   const count = meters.of('upload_taken_over_items_total')
   // The client of the database is loaded only where there is one.
@@ -92,7 +92,8 @@ function takeoverOf({ cluster }: Settings<'cluster'>, meters: Meters): StoredUpl
     return opened
   }
   return {
-    gone: async () => (await machines()).look(),
+    // A machine that takes nothing over still answers those that do.
+    gone: async () => (takeoverSeconds === 0 ? [] : (await machines()).look()),
     onAdopted: (items) => count.add(items),
     answerMs,
     close: async () => (await opened)?.close(),
