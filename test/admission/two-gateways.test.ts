@@ -5,6 +5,7 @@ import { Clients } from '../../src/admission/clients.js'
 import { RedisBuckets } from '../../src/admission/redis-buckets.js'
 import type { SettlementClaims } from '../../src/admission/settlement-claims.js'
 import { eventually } from '../eventually.js'
+import { scratch } from '../scratch.js'
 import { dataFolder, silent, someClients } from './house.js'
 import { hasRedis, startRedis, until } from './redis-server.js'
 import { newAccount, payee } from './scene.js'
@@ -61,6 +62,20 @@ async function house(
   return { purse: new RedisPurse(buckets), claims }
 }
 
+/** Lets calls go on in the same moment, when so many are here. */
+function together(count: number): () => Promise<void> {
+  let open: () => void = () => undefined
+  const all = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  let here = 0
+  return () => {
+    here += 1
+    if (here >= count) open()
+    return all
+  }
+}
+
 /** Sees on the chain what the facilitator moved. */
 function watching(facilitator: ScriptedFacilitator): Witness {
   return {
@@ -90,7 +105,7 @@ async function town(t: Test): Promise<Town> {
       openShop(t, {
         facilitatorUrl: facilitator.url,
         wallet: payee,
-        path: `${t.testdir()}/${self}`,
+        path: `${scratch('shop')}/${self}`,
         purse: of.purse,
         claims: of.claims(self, leftMs),
         witness: watching(facilitator),
@@ -128,13 +143,16 @@ t.test(
     const released = new Promise<void>((resolve) => {
       release = resolve
     })
-    // All three have the facilitator's word that the payment is good; then one of them takes it.
+    // All three have the facilitator's word that the payment is good, and request the settlement; then one of them gets it.
+    const [verified, requested] = [together(3), together(3)]
     facilitator.settle = async () => {
-      if (facilitator.count('settle') > 1) await released
+      const isFirst = facilitator.count('settle') === 1
+      await requested()
+      if (!isFirst) await released
       return false
     }
     facilitator.verify = async () => {
-      await eventually('three payments are being verified', () => facilitator.count('verify') >= 3)
+      await verified()
       return false
     }
     const answers = [first, ...foreign].map((shop) => get(`${shop.url}/file`, headers))
