@@ -332,6 +332,17 @@ t.test('chance in tests comes from the one seed', async (t) => {
   )
 })
 
+t.test('what several tests share makes folders that no other call empties', async (t) => {
+  // Each call of `testdir` removes what the call before it has made, also under a program that runs there.
+  const wrong = everything
+    .filter(({ path }) => /^test\/(?!tidy).*(?<!\.test)\.ts$/.test(path))
+    .filter(({ text }) => /\btestdir\(/.test(text))
+  t.strictSame(
+    wrong.map(({ path }) => path),
+    [],
+  )
+})
+
 t.test('a test that may run twice says why, and since when', async (t) => {
   const entries = JSON.parse(readFileSync(join(root, 'test/unsteady.json'), 'utf8')) as Record<
     string,

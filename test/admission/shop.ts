@@ -30,6 +30,7 @@ import { type Usdc, usdcOf } from '../../src/admission/usdc.js'
 import { X402 } from '../../src/admission/x402.js'
 import type { Reply, Request } from '../../src/http/exchange.js'
 import { serve } from '../../src/http/listen.js'
+import { scratch } from '../scratch.js'
 import { transferTypes } from './scripted-facilitator.js'
 
 /** Buckets in memory: what the port promises, and nothing more. */
@@ -97,7 +98,7 @@ export async function openShop(t: Test, options: ShopOptions): Promise<Shop> {
   const kinds = new Kinds()
   const purse = options.purse ?? new Purse()
   const network = options.network ?? 'base-sepolia'
-  const ledger = new PaymentLedger(join(options.path ?? t.testdir(), 'payments'))
+  const ledger = new PaymentLedger(join(options.path ?? scratch('shop'), 'payments'))
   const facilitator = new Facilitator(
     {
       url: options.facilitatorUrl,

@@ -107,7 +107,7 @@ t.test('sources are read as the settings of the network write them', async (t) =
 })
 
 t.test('bands on this machine answer at once, and new ones are found', async (t) => {
-  const { bandStore } = await house(t)
+  const { bandStore } = await house()
   await shelveBand(bandStore, 'one', span(0, 50))
   const { finder, find, count } = finderOf(t, [], nowhere, [join(bandStore.root, 'own', 'root-tx-index')])
   const found = finder.find(idOfBytes(idFor(7)))
@@ -123,7 +123,7 @@ t.test('bands on this machine answer at once, and new ones are found', async (t)
 t.test(
   'an index far away: the manifest and a header once, two ranges an item, none where they are remembered',
   async (t) => {
-    const { bandStore } = await house(t)
+    const { bandStore } = await house()
     const alike = span(0, 20_000).filter((number) => idFor(number)[0] === 7)
     const [one = 0, other = 0] = alike
     const folder = await shelveBand(bandStore, 'far', alike)
@@ -141,7 +141,7 @@ t.test(
 )
 
 t.test('one file far away, and one that is content of the chain', async (t) => {
-  const { bandStore } = await house(t)
+  const { bandStore } = await house()
   const folder = await shelveBand(bandStore, 'far', span(0, 60))
   const name = `${idFor(5).subarray(0, 1).toString('hex')}.cdb`
   const { url } = await web(t, folder)
@@ -179,7 +179,7 @@ t.test('one file far away, and one that is content of the chain', async (t) => {
 })
 
 t.test('servers with wrong answers are not used, and not asked for a while', async (t) => {
-  const { bandStore } = await house(t)
+  const { bandStore } = await house()
   const folder = await shelveBand(bandStore, 'far', span(0, 60))
   const deeds: Record<string, Serving> = {
     'a redirect': (_, response) => Boolean(response.writeHead(302, { location: '/elsewhere' }).end()),
@@ -218,7 +218,7 @@ t.test('servers with wrong answers are not used, and not asked for a while', asy
 })
 
 t.test('an index with a very slow manifest delays only the first request', async (t) => {
-  const { bandStore } = await house(t)
+  const { bandStore } = await house()
   const folder = await shelveBand(bandStore, 'far', span(0, 60))
   const { url, requests } = await web(t, folder, (request, response) => {
     if (request.url !== '/manifest.json') return false
@@ -255,7 +255,7 @@ function contentOf(bytes: Buffer): ContentSource {
 }
 
 t.test('a manifest from elsewhere may not send us to machines in our own network', async (t) => {
-  const { bandStore } = await house(t)
+  const { bandStore } = await house()
   const folder = await shelveBand(bandStore, 'far', span(0, 50))
   const { url, requests } = await web(t, folder)
   const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as {
@@ -271,7 +271,7 @@ t.test('a manifest from elsewhere may not send us to machines in our own network
 })
 
 t.test('a manifest of others may not send us to files of its own choosing on this machine', async (t) => {
-  const { bandStore } = await house(t)
+  const { bandStore } = await house()
   const folder = await shelveBand(bandStore, 'far', span(0, 50))
   const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8')) as {
     partitions: { location: object }[]

@@ -26,7 +26,7 @@ const bandsOf = (offer: Offer): string[] =>
   offer.document.indexes.flatMap(({ bands }) => bands.map(({ id }) => id))
 
 t.test('nothing is published where there was never a band', async (t) => {
-  const { publisher, bandStore } = await house(t)
+  const { publisher, bandStore } = await house()
   t.equal(await publisher.publish(), 0)
   t.notOk(existsSync(join(bandStore.root, 'offer.json')))
 })
@@ -35,7 +35,7 @@ t.test(
   'the document changes when bands do, or half of its time is over, and knows the one before',
   async (t) => {
     const clock = turned()
-    const { publisher, bandStore, open } = await house(t, {}, clock)
+    const { publisher, bandStore, open } = await house({}, clock)
     await shelveBand(bandStore, 'one', [1, 2])
     const first = await publisher.publish()
     const before = offerOf(bandStore)
@@ -57,7 +57,7 @@ t.test(
 
 t.test('a replaced band is not offered any more, and is removed after the grace time', async (t) => {
   const clock = turned()
-  const { publisher, bandStore } = await house(t, { graceMs: 60_000 }, clock)
+  const { publisher, bandStore } = await house({ graceMs: 60_000 }, clock)
   const folder = await shelveBand(bandStore, 'old', [1, 2])
   await publisher.publish()
   const [file] = offerOf(bandStore).document.indexes[0]?.bands[0]?.files ?? []
@@ -78,7 +78,7 @@ t.test('a replaced band is not offered any more, and is removed after the grace 
 
 t.test('foreign files among the bands, and a lost state, do not stop the publisher', async (t) => {
   const clock = turned()
-  const { publisher, bandStore, open } = await house(t, {}, clock)
+  const { publisher, bandStore, open } = await house({}, clock)
   await shelveBand(bandStore, 'good', [1])
   const bad = await shelveBand(bandStore, 'bad', [2])
   writeFileSync(join(bad, 'more'), 'x')
@@ -102,7 +102,7 @@ t.test('foreign files among the bands, and a lost state, do not stop the publish
 
 t.test('a document that was signed before the clock was set back is signed anew', async (t) => {
   const clock = turned()
-  const { publisher, bandStore } = await house(t, {}, clock)
+  const { publisher, bandStore } = await house({}, clock)
   await shelveBand(bandStore, 'one', [1, 2])
   const first = await publisher.publish()
   clock.at -= 400 * 86_400_000

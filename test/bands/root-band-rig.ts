@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import type { Test } from 'tap'
 import { type Clock, systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { loadSigningKey } from '../../src/attest/keys.js'
@@ -11,6 +10,7 @@ import { Publisher, type PublishOptions } from '../../src/bands/publisher.js'
 import { rootTxBands } from '../../src/bands/root-band.js'
 import type { RootRecord } from '../../src/bands/root-record.js'
 import { RootIndexWriter } from '../../src/bands/root-writer.js'
+import { scratch } from '../scratch.js'
 
 /** 32 bytes that stand for a number. */
 export const idFor = (number: number | string): Buffer => createHash('sha256').update(String(number)).digest()
@@ -41,8 +41,8 @@ export const span = (from: number, to: number): number[] =>
   Array.from({ length: to - from }, (_, at) => from + at)
 
 /** A store and a publisher on it, in a folder of the test's own. */
-export async function house(t: Test, given: Partial<PublishOptions> = {}, clock: Clock = systemClock) {
-  const root = t.testdir()
+export async function house(given: Partial<PublishOptions> = {}, clock: Clock = systemClock) {
+  const root = scratch('root-band')
   const bandStore = new BandStore(join(root, 'bands'))
   await bandStore.prepare()
   const key = loadSigningKey({ keyFile: join(root, 'key.pem') })

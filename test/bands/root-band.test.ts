@@ -16,7 +16,7 @@ import { eventually } from '../eventually.js'
 import { house, idFor, placeFor, shelveBand, span } from './root-band-rig.js'
 
 t.test('the same records give the same files, whatever order they came in', async (t) => {
-  const { bandStore } = await house(t)
+  const { bandStore } = await house()
   const one = await shelveBand(bandStore, 'one', span(0, 400))
   const other = await shelveBand(bandStore, 'other', span(0, 400).reverse())
   for (const name of readdirSync(one)) {
@@ -30,7 +30,7 @@ t.test('the same records give the same files, whatever order they came in', asyn
 })
 
 t.test('a band with anything wrong in it is refused', async (t) => {
-  const { bandStore, root } = await house(t)
+  const { bandStore, root } = await house()
   const good = await shelveBand(bandStore, 'good', span(0, 300))
   const bad = join(root, 'bad')
   const refused = async (why: string, act: () => void): Promise<void> => {
@@ -146,7 +146,7 @@ t.test(
       ])
       for (const [input, path] of inputs) items.push({ input, root, path })
     }
-    const { bandStore } = await house(t)
+    const { bandStore } = await house()
     const options = {
       publisher: 'somebody',
       historyBlocks: 20,
@@ -185,7 +185,7 @@ t.test(
 )
 
 t.test('a look at many bands reads some of them, and none twice', async (t) => {
-  const { root, bandStore } = await house(t)
+  const { root, bandStore } = await house()
   const one = await shelveBand(bandStore, 'one', [1])
   const place = join(root, 'many')
   for (let at = 0; at < 40; at += 1) cpSync(one, join(place, `band-${at}`), { recursive: true })
@@ -207,7 +207,7 @@ t.test('a look at many bands reads some of them, and none twice', async (t) => {
 })
 
 t.test('a band whose manifest holds many things is refused', async (t) => {
-  const { bandStore } = await house(t)
+  const { bandStore } = await house()
   const one = await shelveBand(bandStore, 'one', [1])
   const path = join(one, 'manifest.json')
   const x = Array.from({ length: 100_000 }, () => [])
@@ -217,7 +217,7 @@ t.test('a band whose manifest holds many things is refused', async (t) => {
 })
 
 t.test('the newest band that has an item is used', async (t) => {
-  const { bandStore } = await house(t)
+  const { bandStore } = await house()
   await shelveBand(bandStore, 'old', [1, 2, 3], { heightRange: [0, 10] })
   const draft = await bandStore.draft()
   const { RootIndexWriter } = await import('../../src/bands/root-writer.js')
@@ -240,7 +240,7 @@ async function untilNothingMapped(): Promise<void> {
 }
 
 t.test('a file that is replaced is found anew, and one that went away is let go', async (t) => {
-  const { root, bandStore } = await house(t)
+  const { root, bandStore } = await house()
   const folder = await shelveBand(bandStore, 'band', [1])
   const newer = await shelveBand(bandStore, 'newer', [1, 2])
   for (const mapped of [false, true]) {
@@ -265,7 +265,7 @@ t.test('a file that is replaced is found anew, and one that went away is let go'
 })
 
 t.test('a band is never overwritten', async (t) => {
-  const { bandStore } = await house(t)
+  const { bandStore } = await house()
   const folder = await shelveBand(bandStore, 'band', [1])
   const before = readFileSync(join(folder, 'manifest.json'), 'utf8')
   const again = await bandStore.draft()

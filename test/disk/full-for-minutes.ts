@@ -3,6 +3,7 @@
  * disk of DATA_PATH to the last byte for so long under uploads, payments, imports, orders and reads; then gives room, and
  * compares all that was acknowledged before and meanwhile. FOLDER: on a file system of its own, as a loop device with ext4.
  */
+
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
@@ -10,6 +11,7 @@ import { pause, systemClock } from '../../src/actor/clock.js'
 import { fillDisk } from '../fill-disk.js'
 import { type Running, run } from '../flow/running.js'
 import { random } from '../property.js'
+import { scratch } from '../scratch.js'
 import { loadSettings, MixedLoad } from './mixed-load.js'
 
 const [minutesText = '1', given] = process.argv.slice(2)
@@ -35,7 +37,7 @@ function isUp({ process: { exitCode, signalCode } }: Running): boolean {
 }
 
 t.test(`a disk that is full for ${minutesText} minutes`, async (t) => {
-  const folder = given === undefined ? t.testdir() : join(given, 'data')
+  const folder = given === undefined ? scratch('full') : join(given, 'data')
   const { program, filler } = await start(folder)
   const load = new MixedLoad(program, random)
   await load.begin()

@@ -3,6 +3,7 @@ import type { Test } from 'tap'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { newAccount, payee } from '../admission/scene.js'
 import { type ScriptedFacilitator, scriptedFacilitator } from '../admission/scripted-facilitator.js'
+import { scratch } from '../scratch.js'
 import { type Running, run } from './running.js'
 
 /** Somebody who pays in USDC, and a facilitator without a chain. */
@@ -34,7 +35,7 @@ export async function buyer(t: Test): Promise<Pick<Scene, 'facilitator' | 'payer
 
 export async function scene(t: Test): Promise<Scene> {
   const { facilitator, payer, settings } = await buyer(t)
-  const folder = t.testdir()
+  const folder = scratch('usdc')
   return {
     facilitator,
     payer,

@@ -13,6 +13,7 @@ import { ModerationKeeper } from '../../src/moderation/moderation-keeper.js'
 import type { SubjectKind } from '../../src/moderation/moderation-messages.js'
 import { ModerationStore } from '../../src/moderation/moderation-store.js'
 import { eventually } from '../eventually.js'
+import { scratch } from '../scratch.js'
 import { someId } from '../source/rig.js'
 import { type Stage, type StageOptions, stage } from './rig.js'
 
@@ -25,7 +26,7 @@ interface Scene {
 }
 
 async function scene(t: Test, more: StageOptions = {}, sizeOf?: () => number): Promise<Scene> {
-  const store = new ModerationStore(`${t.testdir()}/list`)
+  const store = new ModerationStore(`${scratch('blocking')}/list`)
   const filter = new BlockFilter()
   const keeper = new ModerationKeeper(store, filter, systemClock, silentLog, sizeOf)
   const list = new FilteredBlockList(filter, store, silentLog)

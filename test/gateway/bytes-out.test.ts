@@ -1,4 +1,5 @@
 /** Every route that brings bytes of others out, against everything that may hold them back. */
+
 import { createHash, randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
@@ -16,6 +17,7 @@ import { ModerationStore } from '../../src/moderation/moderation-store.js'
 import type { Names } from '../../src/names/names-port.js'
 import { eventually } from '../eventually.js'
 import { type NodeStage, nodeStage, twisted } from '../routes/node-rig.js'
+import { scratch } from '../scratch.js'
 import { someId } from '../source/rig.js'
 import { type Weave, weave } from '../source/weave.js'
 import type { Answered } from './rig.js'
@@ -121,7 +123,7 @@ async function scene(t: Test, admission?: Admission, learnMaxBytes = 2 ** 26): P
     response.end(JSON.stringify({ format: 1, id, data: small.toString('base64url') }))
     return true
   })
-  const store = new ModerationStore(`${t.testdir()}/list`)
+  const store = new ModerationStore(`${scratch('block-list')}/list`)
   const filter = new BlockFilter()
   const keeper = new ModerationKeeper(store, filter, systemClock, silentLog, (digest) =>
     on.rig.catalog.blobSize(digest),

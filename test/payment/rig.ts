@@ -19,6 +19,7 @@ import { PaymentService } from '../../src/payment/payment-service.js'
 import { fixedOracle } from '../../src/payment/prices/oracle.js'
 import type { X402Options } from '../../src/payment/usdc/x402-desk.js'
 import { serviceHost } from '../../src/serving/service-host.js'
+import { scratch } from '../scratch.js'
 
 export const secret = 'a secret of both services'
 
@@ -65,7 +66,7 @@ export async function paymentRig(
   let nowMs = Date.UTC(2026, 0, 1)
   const { monotonic = systemClock.monotonic } = given
   const clock: Clock = { ...systemClock, monotonic, now: () => nowMs }
-  const folder = t.testdir()
+  const folder = scratch('payment')
   const key = headKey(join(folder, 'key.pem'))
   const ledger: MoneyLedger = given.ledger ?? new EmbeddedLedger({ path: join(folder, 'ledger'), clock, key })
   const log = given.log ?? createLog('silent', 'test')

@@ -31,7 +31,7 @@ function impatient() {
 }
 
 async function open(t: Test, admission?: Admission, guard?: Guard) {
-  const built = await house(t)
+  const built = await house()
   const folder = await shelveBand(built.bandStore, 'd-h0-tip-11aa22bb-0123456789ab', span(0, 40))
   const files = new MappedFiles({ mappedMaxBytes: 2 ** 28, filesMax: 600, believeMs: 0 }, systemClock)
   const offers = new OfferReader(built.bandStore.root, impatient())

@@ -18,6 +18,7 @@ import type { Route } from '../../src/serving/route.js'
 import { eventually } from '../eventually.js'
 import { type Answered, type Stage, stage } from '../gateway/rig.js'
 import { cacheOptions } from '../names/cache-options.js'
+import { scratch } from '../scratch.js'
 import { someId, type Upstream, upstream } from '../source/rig.js'
 
 const page = Buffer.from('<!doctype html><p>page</p>')
@@ -94,7 +95,7 @@ async function scene(
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const open = await openNames(
     {
-      registryPath: `${t.testdir()}/names`,
+      registryPath: `${scratch('names')}/names`,
       order: ['local', 'gateway'],
       timeoutMs: 30_000,
       lastTimeoutMs: 30_000,

@@ -20,6 +20,7 @@ import type { ClientOf } from '../../src/serving/in-slot.js'
 import type { Forbidden } from '../../src/source/transfer/fetch-parts.js'
 import { patient } from '../chain/hostile.js'
 import { remoteAddress, type Stage, stage } from '../gateway/rig.js'
+import { scratch } from '../scratch.js'
 
 export interface NodeStage extends Stage {
   post(path: string, body: string): Promise<{ status: number; text: string }>
@@ -43,7 +44,7 @@ export async function nodeStage(
     clientOf?: ClientOf
   } = {},
 ): Promise<NodeStage> {
-  const key = loadSigningKey({ keyFile: join(t.testdir(), 'key.pem') })
+  const key = loadSigningKey({ keyFile: join(scratch('nodes'), 'key.pem') })
   const {
     vocabulary = 'neutral',
     finder = {},

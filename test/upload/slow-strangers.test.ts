@@ -1,14 +1,16 @@
 /** What a stranger may hold with requests that are not over: what has come, and nothing that was only announced. */
+
 import { setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { openUploadTables } from '../../src/upload/records/uploads.js'
+import { scratch } from '../scratch.js'
 import { answered, type RigOptions, requestOf, type UploadRig, uploadRig } from './upload-rig.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 7))
 
 async function rigOf(t: Test, options: RigOptions = {}): Promise<UploadRig> {
-  const environment = openUploadTables(t.testdir())
+  const environment = openUploadTables(scratch('strangers'))
   t.teardown(() => environment.close())
   return uploadRig(t, environment, options)
 }

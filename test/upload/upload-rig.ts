@@ -28,6 +28,7 @@ import { CreditCharging } from '../../src/upload/selling/credit-charging.js'
 import { onlyHere } from '../../src/upload/selling/earlier-post.js'
 import { Sales } from '../../src/upload/selling/sales.js'
 import { ItemSelling } from '../../src/upload/selling/selling.js'
+import { scratch } from '../scratch.js'
 
 export interface UploadRig {
   readonly routes: readonly UploadRoute[]
@@ -84,7 +85,7 @@ export async function uploadRig(
   }: RigOptions = {},
 ): Promise<UploadRig> {
   const closing = new AbortController()
-  const folder = t.testdir()
+  const folder = scratch('uploads')
   const questions: string[] = []
   const tell =
     <T>(word: string, value: T) =>

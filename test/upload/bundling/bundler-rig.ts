@@ -15,6 +15,7 @@ import type { Taken } from '../../../src/upload/records/free-pools.js'
 import { openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
 import { turnOf } from '../../../src/upload/records/waiting-lines.js'
 import { HandClock } from '../../http/hand-clock.js'
+import { scratch } from '../../scratch.js'
 
 export const rules = { itemsMax: 20, bytesMax: 100_000, waitMs: 0, everyMs: 250, depth: 18, lookMs: 500 }
 
@@ -30,7 +31,7 @@ export interface Rig {
 
 /** A bundler over a log on disk. Its node answers a transaction by `post`, takes everything unless given, and mines nothing. */
 export async function rigOf(t: Test, post: () => object = () => ({}), balance = 100n): Promise<Rig> {
-  const folder = t.testdir()
+  const folder = scratch('bundler')
   const environment = openUploadTables(join(folder, 'tables'))
   const uploads = new Uploads(environment)
   const bundles = new Bundles(environment, uploads)

@@ -1,4 +1,5 @@
 /** Uploads that strangers begin: what each costs all others, by a clock that is turned. */
+
 import { randomUUID } from 'node:crypto'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,6 +18,7 @@ import { openUploadTables, Uploads } from '../../../src/upload/records/uploads.j
 import { HeldRoom, sharesOfParts, sharesOfRequests } from '../../../src/upload/room/held-room.js'
 import { eventually } from '../../eventually.js'
 import { HandClock } from '../../http/hand-clock.js'
+import { scratch } from '../../scratch.js'
 import { countedReads } from '../counted-reads.js'
 
 /** Time of day and timers that go on together. */
@@ -59,7 +61,12 @@ interface Scene {
   readonly open: OpenUploads
 }
 
-function sceneOf(t: Test, environment: Environment, clock = new DayClock(), folder = t.testdir()): Scene {
+function sceneOf(
+  t: Test,
+  environment: Environment,
+  clock = new DayClock(),
+  folder = scratch('parts'),
+): Scene {
   const records = new MultipartRecords(environment, systemClock)
   const intake = { accept: never, receipt: never } as unknown as OpenUploadsParts['intake']
   const open = new OpenUploads({
@@ -81,7 +88,7 @@ function sceneOf(t: Test, environment: Environment, clock = new DayClock(), fold
 }
 
 function tablesOf(t: Test): Environment {
-  const environment = openUploadTables(t.testdir())
+  const environment = openUploadTables(scratch('parts'))
   t.teardown(() => environment.close())
   return environment
 }
@@ -158,7 +165,7 @@ t.test('the order of what is due is made anew where it does not fit the records'
 t.test('uploads of ten networks in all places leave room for another network', async (t) => {
   const environment = tablesOf(t)
   const clock = new DayClock()
-  const folder = t.testdir()
+  const folder = scratch('parts')
   const held: string[] = []
   fill(environment, placesMax, (at) => ({
     createdMs: clock.now() + at,
