@@ -1,16 +1,12 @@
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import type { Tip } from '../../src/actor/shared.js'
 import type { Id } from '../../src/format/id.js'
 import { Entries } from '../../src/gateway/entries.js'
+import { collectGarbage } from '../collect-garbage.js'
 import { someId } from '../source/rig.js'
 
-setFlagsFromString('--expose-gc')
-const collect = runInNewContext('gc') as () => void
-
 function heapBytes(): number {
-  for (let time = 0; time < 4; time += 1) collect()
+  for (let time = 0; time < 4; time += 1) collectGarbage()
   return process.memoryUsage().heapUsed
 }
 

@@ -1,6 +1,4 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { ed25519SignerOf } from '../../native/ed25519/ed25519.js'
 import { silentLog } from '../../src/actor/log.js'
@@ -11,16 +9,14 @@ import { attributesIn, encodeAttributes } from '../../src/catalog/catalog-record
 import { Entry } from '../../src/gateway/entry.js'
 import { gatewayDefaults } from '../../src/gateway/gateway-parts.js'
 import { createHeadWriter } from '../../src/gateway/head.js'
+import { collectGarbage } from '../collect-garbage.js'
 import { someId } from '../source/rig.js'
 
 const whole = { variant: 'whole', cached: true, sound: true, fallback: false } as const
 const count = 4000
 
-setFlagsFromString('--expose-gc')
-const collect = runInNewContext('gc') as () => void
-
 function memoryBytes(): number {
-  for (let time = 0; time < 4; time += 1) collect()
+  for (let time = 0; time < 4; time += 1) collectGarbage()
   const { heapUsed, external } = process.memoryUsage()
   return heapUsed + external
 }

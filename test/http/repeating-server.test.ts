@@ -1,26 +1,22 @@
 import { once } from 'node:events'
 import { readdirSync, readlinkSync, writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { servedBy } from '../../native/server/server.js'
 import { pause, systemClock } from '../../src/actor/clock.js'
 import { plainLines } from '../../src/gateway/plain-lines.js'
 import { MappedFiles } from '../../src/store/mapped.js'
+import { collectGarbage } from '../collect-garbage.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
 import { connect, serve } from './transport.js'
 
 /** What repeated answers must not take from others: turns of the loop, memory, and the grace of a server that closes. */
 
-setFlagsFromString('--expose-gc')
-const gc = runInNewContext('gc') as () => void
-
 /** Collects garbage; what is freed with it is freed in turns of their own. */
 async function collect(): Promise<void> {
   for (let time = 0; time < 4; time += 1) {
-    gc()
+    collectGarbage()
     await pause(1)
   }
 }

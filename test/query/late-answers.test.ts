@@ -7,6 +7,7 @@ import type { SignedHeader } from '../../src/query/headers.js'
 import { LateAnswers } from '../../src/query/late-answers.js'
 import { Answerer, type QueryAnswer } from '../../src/query/query-answerer.js'
 import { queryLimits } from '../../src/query/query-limits.js'
+import { collectGarbage } from '../collect-garbage.js'
 import { bytesOf, manySegments } from './many-segments.js'
 
 t.test('answers that wait have a bound together: the largest waits no longer', async (t) => {
@@ -40,10 +41,12 @@ t.test('many large answers that wait take no memory and nothing from a small one
     answerer.answer({ query, operationName: null, variables: null }, answerer.effort())
   const small = ask('{ transactions(first: 5) { edges { node { signature } } } }')
   const names = Array.from({ length: 50 }, (_, at) => `a${at}: signature`).join(' ')
+  collectGarbage()
   const before = process.memoryUsage().heapUsed
   const large = Array.from({ length: 100 }, () =>
     ask(`{ transactions(first: 100) { edges { node { ${names} } } } }`),
   )
+  collectGarbage()
   const grown = process.memoryUsage().heapUsed - before
   // Each would be 3.4 million characters.
   t.ok(grown < 100 * 2 ** 20, `${grown} bytes`)
