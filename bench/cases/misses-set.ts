@@ -70,7 +70,11 @@ export interface Misses {
 }
 
 /** Contents behind a gateway that speaks TLS; a node; and this program with and without verification. */
-export async function startMisses({ threads }: Order, provable: Provable, count: number): Promise<Misses> {
+export async function startMisses(
+  { threads }: Pick<Order, 'threads'>,
+  provable: Provable,
+  count: number,
+): Promise<Misses> {
   const { devnet, payer } = await payersNode()
   const files = join(emptyFolder('misses'), 'files')
   mkdirSync(files)

@@ -6,7 +6,7 @@ export const proofMeters: readonly MeterRow[] = [
   {
     name: 'proofs_oldest_seconds',
     kind: 'gauge',
-    help: 'Since when the oldest content that waits for a proof has waited; looked at after each block.',
+    help: 'Since when the oldest content that waits for a proof has waited; found within minutes.',
   },
   {
     name: 'proofs_late_seconds',

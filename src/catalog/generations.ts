@@ -2,7 +2,7 @@ import type { Cell } from '../actor/shared.js'
 import type { Id } from '../format/id.js'
 
 /** Shards by the first 16 bits of the id; cell 0 in front of them counts every commit. */
-const shards = 65_536
+export const shards = 65_536
 
 /** The cell behind the shards says whether a damaged page was met. */
 const damageCell = 1 + shards
@@ -39,6 +39,23 @@ export class Generations {
     return { cells: this.#cells, at: this.#cell(id) }
   }
 
+  /**
+   * The shards whose generation differs from the one in `seen`, which has a place for each shard, in runs, and takes over what is
+   * found. What is read of them afterwards is as new as that, or newer.
+   */
+  changed(seen: Int32Array): ShardRun[] {
+    const runs: { start: number; end: number }[] = []
+    for (let shard = 0; shard < shards; shard += 1) {
+      const generation = Atomics.load(this.#cells, 1 + shard)
+      if (seen[shard] === generation) continue
+      seen[shard] = generation
+      const last = runs.at(-1)
+      if (last !== undefined && last.end === shard) last.end = shard + 1
+      else runs.push({ start: shard, end: shard + 1 })
+    }
+    return runs
+  }
+
   /** Says that a commit is done which touched these ids and shards (`shardOf`). Only the keeper calls this. */
   commit(ids: Iterable<Id>, touched: Iterable<number> = []): void {
     Atomics.add(this.#cells, 0, 1)
@@ -61,6 +78,12 @@ export class Generations {
     const bits = (sextet(id, 0) << 12) | (sextet(id, 1) << 6) | sextet(id, 2)
     return 1 + (bits >> 2)
   }
+}
+
+/** Shards in a row, from `start` to before `end`. */
+export interface ShardRun {
+  readonly start: number
+  readonly end: number
 }
 
 /** The shard of the id with these 32 bytes. */

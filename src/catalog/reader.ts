@@ -4,7 +4,7 @@ import { isDamage, openEnvironment } from '../store/lmdb.js'
 import type { Attributes } from './attributes.js'
 import type { Catalog } from './catalog-messages.js'
 import { attributesIn, type BlobRecord, blobSizeIn, decodeBlob, readTouchKey } from './catalog-record.js'
-import type { Generations } from './generations.js'
+import type { Generations, ShardRun } from './generations.js'
 import { findJudged, type JudgedItem, listJudged } from './judged-items.js'
 import { type CatalogTables, lastTouchMs, openCatalogTables, readBlobBytes } from './tables.js'
 
@@ -101,6 +101,11 @@ export class LmdbCatalog implements Catalog {
 
   generation(id: Id): number {
     return this.generations.of(id)
+  }
+
+  /** `Generations.changed` */
+  changedShards(seen: Int32Array): ShardRun[] {
+    return this.generations.changed(seen)
   }
 
   generationCell(id: Id): Cell {

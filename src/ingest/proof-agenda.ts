@@ -20,10 +20,13 @@ import {
 /** A content that waits for a proof. */
 export interface AgendaMember extends AgendaWish {
   readonly id: Id
+  /** The index has the root as a transaction. It is kept of the root alone. */
+  readonly isIndexed?: true
 }
 
 /** What becomes of the members of a root after it was looked at. */
 export interface RootOutcome {
+  readonly rootId: Id
   /** Nothing is left to do for them, or nothing can be done. */
   readonly gone: readonly Id[]
   /** They may lie in another root. */
@@ -137,9 +140,10 @@ export class ProofAgenda {
     this.#ofRoot.put(memberKey(idBytes(rootId), id), present)
     const known = this.root(rootId)
     const isLed = rootId !== id || known?.isLed === true
-    const lane = laneOf({ attempts: known?.attempts ?? 0, isLed, priority })
+    const isIndexed = member.isIndexed === true || known?.isIndexed === true
+    const lane = laneOf({ attempts: known?.attempts ?? 0, isLed: isLed || isIndexed, priority })
     if (known === undefined) {
-      this.#set(rootId, undefined, { lane, attempts: 0, dueMs, sinceMs, isLed, isIndexed: false })
+      this.#set(rootId, undefined, { lane, attempts: 0, dueMs, sinceMs, isLed, isIndexed })
       return
     }
     // A node that has denied a root gets no earlier request because one more content names it.
@@ -155,11 +159,14 @@ export class ProofAgenda {
   }
 
   /**
-   * Takes out the root that is looked at last, with those that wait for it: one that was looked at before, else, for a content
-   * with a root or a name, the last one that nobody named. False: there is none.
+   * Takes out a root with those that wait for it, for a content whose root is named or not (`isLone`). False: there is none.
+   * First goes a guess that was looked at. Guesses are looked at slowly, so many may wait that were not. One of these gives way
+   * to a content with a named root, and a new guess is left out while they wait. It displaces a named root only where none does.
    */
   #makeRoom(isLone: boolean): boolean {
-    for (const lane of [lanes.loneAgain, lanes.ledAgain, ...(isLone ? [] : [lanes.lone])]) {
+    const isLoneWaiting = this.#last(lanes.lone) !== undefined
+    const others = isLone ? (isLoneWaiting ? [] : [lanes.ledAgain]) : [lanes.lone, lanes.ledAgain]
+    for (const lane of [lanes.loneAgain, ...others]) {
       const last = this.#last(lane)
       if (last === undefined) continue
       for (const { id } of this.members(last.rootId, dropMax)) this.#leave(id, last.rootId)
@@ -173,30 +180,39 @@ export class ProofAgenda {
     return last === undefined || last.key[0] !== lane ? undefined : readDueKey(last.key)
   }
 
-  /** The first root of a lane that is due, and not among `taken`. */
-  next(lane: Lane, nowMs: number, taken: ReadonlySet<Id>): Id | undefined {
-    const span = { start: Buffer.from([lane]), end: Buffer.from([lane + 1]), limit: taken.size + 1 }
-    for (const key of this.#due.keys(span)) {
-      const { dueMs, rootId } = readDueKey(key)
-      if (dueMs > nowMs) break
-      if (!taken.has(rootId)) return rootId
+  /** The first roots of a lane that are due, at most `limit`, without those in `taken`. */
+  due(lane: Lane, nowMs: number, taken: ReadonlySet<Id>, limit: number): Id[] {
+    const found: Id[] = []
+    const first = this.#first(lane)
+    if (first === undefined) return found
+    if (first.dueMs <= nowMs) {
+      const span = { start: Buffer.from([lane]), end: Buffer.from([lane + 1]), limit: taken.size + limit }
+      for (const key of this.#due.keys(span)) {
+        const { dueMs, rootId } = readDueKey(key)
+        if (dueMs > nowMs || found.length >= limit) break
+        if (!taken.has(rootId)) found.push(rootId)
+      }
     }
+    if (found.length > 0) return found
     const last = this.#last(lane)
     return last !== undefined && last.dueMs > nowMs + aheadMaxMs && !taken.has(last.rootId)
-      ? last.rootId
-      : undefined
+      ? [last.rootId]
+      : found
   }
 
-  /** When the first root of all lanes is due; undefined where none waits. */
-  get nextMs(): number | undefined {
-    let first: number | undefined
-    for (const lane of Object.values(lanes)) {
-      const found = this.#due.ceiling(Buffer.from([lane]))
-      if (found === undefined || found.key[0] !== lane) continue
-      const { dueMs } = readDueKey(found.key)
-      if (first === undefined || dueMs < first) first = dueMs
+  #first(lane: Lane): { readonly dueMs: number; readonly rootId: Id } | undefined {
+    const first = this.#due.ceiling(Buffer.from([lane]))
+    return first === undefined || first.key[0] !== lane ? undefined : readDueKey(first.key)
+  }
+
+  /** When the first root of these lanes is due; undefined where none waits. */
+  nextMs(among: readonly Lane[] = Object.values(lanes)): number | undefined {
+    let next: number | undefined
+    for (const lane of among) {
+      const first = this.#first(lane)
+      if (first !== undefined && (next === undefined || first.dueMs < next)) next = first.dueMs
     }
-    return first
+    return next
   }
 
   /** Those who wait for a root, at most `limit`. */
@@ -212,22 +228,27 @@ export class ProofAgenda {
     return found
   }
 
-  /** Writes down what came of a look at a root. */
-  settle(rootId: Id, { gone, moved, dueMs, attempts }: RootOutcome, nowMs: number): void {
+  /** Writes down what came of looks at roots. */
+  settle(outcomes: readonly RootOutcome[], nowMs: number): void {
+    if (outcomes.length === 0) return
     this.environment.write(() => {
-      for (const id of gone) this.#leave(id, rootId)
-      for (const { id, rootId: other, hints } of moved) {
-        const record = this.#members.get(idBytes(id))
-        if (record === undefined) continue
-        const { priority } = readMember(record)
-        this.#leave(id, rootId)
-        this.#put({ id, rootId: other, hints, priority }, nowMs, nowMs)
-      }
-      const known = this.root(rootId)
-      if (known === undefined) return
-      const lane = laneOf({ attempts, isLed: known.isLed, priority: 0 })
-      this.#set(rootId, known, { ...known, lane, attempts, dueMs })
+      for (const outcome of outcomes) this.#settle(outcome, nowMs)
     })
+  }
+
+  #settle({ rootId, gone, moved, dueMs, attempts }: RootOutcome, nowMs: number): void {
+    for (const id of gone) this.#leave(id, rootId)
+    for (const { id, rootId: other, hints } of moved) {
+      const record = this.#members.get(idBytes(id))
+      if (record === undefined) continue
+      const { priority } = readMember(record)
+      this.#leave(id, rootId)
+      this.#put({ id, rootId: other, hints, priority }, nowMs, nowMs)
+    }
+    const known = this.root(rootId)
+    if (known === undefined) return
+    const lane = laneOf({ attempts, isLed: known.isLed || known.isIndexed, priority: 0 })
+    this.#set(rootId, known, { ...known, lane, attempts, dueMs })
   }
 
   /** A content waits for this root no more; the root goes with the last one. */
@@ -240,13 +261,20 @@ export class ProofAgenda {
     this.#set(rootId, this.root(rootId), undefined)
   }
 
-  /** Roots that were looked at before, in the order of their ids from behind `after`: for those who hear of the chain. */
-  waiting(after: Id | undefined, limit: number): { readonly rootId: Id; readonly root: AgendaRoot }[] {
-    const start = after === undefined ? undefined : idBytes(after)
-    return this.#roots.from(start, limit + 1).flatMap(({ key, value }) => {
-      const rootId = idOfBytes(key)
-      return rootId === after ? [] : [{ rootId, root: readRoot(value) }]
-    })
+  /**
+   * Roots whose ids begin with the bytes of `start`, or come later, and before `end`, in their order, at most `limit`: for those
+   * who hear of the chain.
+   */
+  waiting(
+    start: Uint8Array,
+    end: Uint8Array | undefined,
+    limit: number,
+  ): { readonly rootId: Id; readonly root: AgendaRoot }[] {
+    const found: { readonly rootId: Id; readonly root: AgendaRoot }[] = []
+    const span = { start, limit, ...(end === undefined ? {} : { end }) }
+    for (const { key, value } of this.#roots.span(span))
+      found.push({ rootId: idOfBytes(key), root: readRoot(value) })
+    return found
   }
 
   /** The chain has these roots: they are due now. Once for each, so that a node that denies one gets no request each block. */
@@ -256,7 +284,10 @@ export class ProofAgenda {
       for (const rootId of rootIds) {
         const known = this.root(rootId)
         if (known === undefined || known.isIndexed) continue
-        this.#set(rootId, known, { ...known, dueMs: Math.min(known.dueMs, nowMs), isIndexed: true })
+        const { attempts } = known
+        const lane = known.lane === lanes.named ? known.lane : laneOf({ attempts, isLed: true, priority: 0 })
+        const dueMs = Math.min(known.dueMs, nowMs)
+        this.#set(rootId, known, { ...known, lane, dueMs, isIndexed: true })
       }
     })
   }

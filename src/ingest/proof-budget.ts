@@ -41,6 +41,10 @@ export class ProofBudget {
     this.#processorMs = processorMs()
   }
 
+  get requestsPerSecond(): number {
+    return this.options.requestsPerSecond
+  }
+
   /** 0 while some is left; else milliseconds until there is some, if the program does nothing else meanwhile. */
   get waitMs(): number {
     this.#refill()

@@ -1,11 +1,8 @@
 import { processorTime } from '../actor/processor-time.js'
 import type { Attributes } from '../catalog/attributes.js'
-import type { CatalogRequest } from '../catalog/catalog-messages.js'
 import type { Id } from '../format/id.js'
-import { insist } from '../source/keeping/commit-batch.js'
 import type { VerifierOptions } from '../source/source-defaults.js'
 import type { Hints } from '../source/source-messages.js'
-import { tryWrite } from '../store/disk-error.js'
 import type { ProofClaim, ProofVerdict, Undecided } from './evidence.js'
 import type { AgendaMember, RootOutcome } from './proof-agenda.js'
 import { pauseAfter } from './proof-pause.js'
@@ -24,17 +21,24 @@ const membersMax = 1024
 /** Contents that are read from the catalog in one go. */
 const sortedMax = 64
 
-/** `nothing`: no request was sent. */
-export type Answered = 'answered' | 'away' | 'nothing'
+/** `nothing`: no request was sent. `absent`: no node has the root. */
+export type Answered = 'found' | 'absent' | 'away' | 'nothing'
 
-/** One look at one root, and at all contents that wait for it. */
+/**
+ * One look at one root, and at all contents that wait for it: `run`, then `written` where that gave something to write, then
+ * `resigned` and `outcome`.
+ */
 export class RootLook {
   readonly #abort = new AbortController()
   readonly #gone: Id[] = []
   readonly #resigned: Id[] = []
   readonly #moved: { id: Id; rootId: Id; hints: Hints }[] = []
+  #members: readonly AgendaMember[] = []
+  /** What is to be written into the catalog. */
+  #learned: readonly Attributes[] = []
   /** Why the root must be looked at again. */
   #hindrance: Undecided['because'] | 'other' | undefined
+  #answered: Answered = 'nothing'
   #isStopped = false
 
   constructor(
@@ -43,38 +47,64 @@ export class RootLook {
     private readonly options: VerifierOptions,
   ) {}
 
+  get answered(): Answered {
+    return this.#answered
+  }
+
   stop(): void {
     this.#isStopped = true
     this.#abort.abort()
   }
 
-  /** Rejects only because of a bug. Where it was stopped nothing is written down: the next process looks again. */
-  async run(): Promise<Answered> {
+  /**
+   * Judges what waits for the root. Resolves with what the catalog has to learn: what was proven, with the height of the block.
+   * Rejects only because of a bug.
+   */
+  async run(): Promise<readonly Attributes[]> {
     const { agenda, evidence, budget } = this.parts
-    const members = agenda.members(this.rootId, membersMax)
-    const { claims, heightless } = await this.#sort(members)
+    this.#members = agenda.members(this.rootId, membersMax)
+    const { claims, heightless } = await this.#sort(this.#members)
     const proven: Attributes[] = [...heightless]
     if (claims.length > 0) {
       const { verdicts, ranMs } = await evidence.judgeAll(this.rootId, claims, this.#abort.signal)
-      if (this.#isStopped) return 'nothing'
+      if (this.#isStopped) return []
       budget.spend(ranMs)
       for (const claim of claims) {
         const learned = await this.#take(claim, verdicts.get(claim.known.id))
         if (learned !== undefined) proven.push(learned)
       }
     }
-    if (proven.length > 0) await this.#learn(proven)
-    if (this.#isStopped) return 'nothing'
-    await this.#settle(members)
-    if (claims.length === 0 && heightless.length === 0) return 'nothing'
-    return this.#hindrance === 'away' ? 'away' : 'answered'
+    if (proven.length > 0) this.#learned = await this.#withHeight(proven)
+    if (claims.length > 0 || heightless.length > 0) this.#answered = this.#answer()
+    return this.#isStopped ? [] : this.#learned
+  }
+
+  /** The catalog has what `run` gave, or could not write it. */
+  written(isWritten: boolean): void {
+    if (this.#learned.length === 0) return
+    const isPlaced = this.#learned.every(({ height }) => height !== undefined)
+    if (!isWritten || !isPlaced) this.#hindrance ??= isWritten ? 'pending' : 'other'
+    else for (const { id } of this.#learned) this.#gone.push(id)
+  }
+
+  /** Contents for which nothing more can be done. */
+  resigned(): readonly Id[] {
+    if (this.#isStopped) return []
+    if (this.#hindrance !== undefined && this.#attempts() >= this.#attemptsMax()) {
+      const left = new Set([...this.#gone, ...this.#resigned, ...this.#moved.map(({ id }) => id)])
+      for (const { id } of this.#members) if (!left.has(id)) this.#resigned.push(id)
+    }
+    return this.#resigned
   }
 
   /** Looks again later, whatever became of the look. */
   putOff(): void {
-    if (this.#isStopped) return
     this.#hindrance = 'other'
-    this.#write(this.#outcome())
+  }
+
+  #answer(): Answered {
+    if (this.#hindrance === 'away' || this.#hindrance === 'absent') return this.#hindrance
+    return 'found'
   }
 
   /** Leaves out what is proven, or gone; what has another root by now goes there. */
@@ -129,28 +159,11 @@ export class RootLook {
     return undefined
   }
 
-  /** Writes down what was proven, with the height of the block, which is requested once. */
-  async #learn(proven: readonly Attributes[]): Promise<void> {
-    const { heights, keeper } = this.parts
+  /** With the height of the block, which is requested once. */
+  async #withHeight(proven: readonly Attributes[]): Promise<readonly Attributes[]> {
     const known = proven.find(({ height }) => height !== undefined)?.height
-    const height = known ?? (await heights.of(this.rootId, this.#abort.signal))
-    const attributes = height === undefined ? proven : proven.map((one) => ({ ...one, height }))
-    const isWritten = await insist(keeper, { kind: 'learn', attributes })
-    if (isWritten) this.parts.onProven?.(proven.map(({ id }) => id))
-    if (!isWritten || height === undefined) this.#hindrance ??= isWritten ? 'pending' : 'other'
-    else for (const { id } of proven) this.#gone.push(id)
-  }
-
-  async #settle(members: readonly AgendaMember[]): Promise<void> {
-    const outcome = this.#outcome()
-    const isLast = outcome.attempts >= this.#attemptsMax()
-    const left = new Set([...this.#gone, ...this.#resigned, ...this.#moved.map(({ id }) => id)])
-    if (isLast) for (const { id } of members) if (!left.has(id)) this.#resigned.push(id)
-    if (this.#resigned.length > 0) {
-      const requests = this.#resigned.map((id): CatalogRequest => ({ kind: 'resigned', id }))
-      await insist(this.parts.keeper, { kind: 'all', requests })
-    }
-    this.#write({ ...outcome, gone: [...this.#gone, ...this.#resigned] })
+    const height = known ?? (await this.parts.heights.of(this.rootId, this.#abort.signal))
+    return height === undefined ? proven : proven.map((one) => ({ ...one, height }))
   }
 
   #attemptsMax(): number {
@@ -160,23 +173,25 @@ export class RootLook {
       : this.options.attemptsMax
   }
 
-  #outcome(): RootOutcome {
+  /** Looks that proved nothing, with this one. */
+  #attempts(): number {
+    const before = this.parts.agenda.root(this.rootId)?.attempts ?? 0
+    return before + (this.#hindrance === undefined || this.#hindrance === 'away' ? 0 : 1)
+  }
+
+  /** What is written down of the look; undefined where it was stopped. */
+  outcome(): RootOutcome | undefined {
+    if (this.#isStopped) return undefined
     const { agenda, clock, random } = this.parts
-    const known = agenda.root(this.rootId)
+    const { rootId } = this
+    const known = agenda.root(rootId)
     const before = known?.attempts ?? 0
     const now = clock.now()
-    const common = { gone: this.#gone, moved: this.#moved }
+    const common = { rootId, gone: [...this.#gone, ...this.#resigned], moved: this.#moved }
     // All of this part were judged; there may be more.
     if (this.#hindrance === undefined) return { ...common, dueMs: now, attempts: before }
     const { pauseMs, counts } = pauseAfter(this.#hindrance, before, known?.isLed === true, this.options)
     // Up to a fifth longer, so that what was denied together does not come back together.
     return { ...common, dueMs: now + pauseMs * (1 + random() / 5), attempts: counts ? before + 1 : before }
-  }
-
-  #write(outcome: RootOutcome): void {
-    const { agenda, budget, clock } = this.parts
-    const beganMs = processorTime.monotonic()
-    tryWrite(() => agenda.settle(this.rootId, outcome, clock.now()))
-    budget.spend(processorTime.monotonic() - beganMs)
   }
 }

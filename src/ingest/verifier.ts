@@ -6,9 +6,12 @@ import type { Id } from '../format/id.js'
 import type { VerifierOptions } from '../source/source-defaults.js'
 import type { Hints } from '../source/source-messages.js'
 import { tryWrite } from '../store/disk-error.js'
+import { IndexNews } from './index-news.js'
+import { LookPace } from './look-pace.js'
+import { OldestWait } from './oldest-wait.js'
 import type { AgendaMember } from './proof-agenda.js'
 import { type Lane, lanes, priorities } from './proof-records.js'
-import { RootLook } from './root-look.js'
+import { RootLooks } from './root-looks.js'
 import type { VerifierParts } from './verifier-parts.js'
 
 /** When no node answers, requests for roots would be in vain: all wait then, for half a minute at most. */
@@ -32,11 +35,28 @@ const turns: readonly Lane[] = [
 /** Roots whose last look is remembered, to wait longer for more of their contents. */
 const recentMax = 2000
 
-/** Ids of the catalog's list in one go, and roots that are looked up in the index. */
-const [listedMax, roundMax] = [500, 100] as const
+/** Ids of the catalog's list in one go. */
+const listedMax = 500
+
+/** Lanes of what may be no transaction at all, and the others. */
+const guesses: readonly Lane[] = [lanes.lone, lanes.loneAgain]
+const named: readonly Lane[] = Object.values(lanes).filter((lane) => !guesses.includes(lane))
+
+/** Ids that nobody named as a root are looked at together, at least at this part of the rate of requests. */
+const [togetherMax, leastPart] = [16, 1 / 20] as const
 
 /** Between two looks for something that is due while roots are being looked at. */
 const besideMs = 200
+
+/** `isClients`: a client named the hints, and not who brought the bytes. `isIndexed`: the index has it as a transaction. */
+export type ProofMarks = Pick<AgendaMember, 'isClients' | 'isIndexed'>
+
+/** Roots that are looked at together. */
+interface Chosen {
+  readonly rootIds: readonly Id[]
+  /** Nobody named them. */
+  readonly isGuess: boolean
+}
 
 /**
  * Proves what was cached from sources that proved nothing, and finds the heights of blocks: root by root, with all contents that
@@ -45,26 +65,34 @@ const besideMs = 200
  */
 export class Verifier {
   readonly #nodes: Backoff
-  readonly #looks = new Map<Id, RootLook>()
+  readonly #looks = new Set<RootLooks>()
+  readonly #guessing: LookPace
+  readonly #news: IndexNews
+  readonly #oldest: OldestWait
   readonly #recent = new BoundedMap<Id, number>(recentMax)
   #noted: AgendaMember[] = []
+  /** So was the last request. */
+  #isAnswered = false
   #stopped = false
   #turn = 0
   #wake: Timer | undefined
+  /** When it rings, by the clock of intervals. */
+  #wakeMs = Number.POSITIVE_INFINITY
   #sweep: Timer | undefined
   /** Behind which id of the catalog's list the next sweep begins. */
   #listed: Id | undefined
-  #growths = -1
-  /** Behind which root the next look into the index begins; undefined: none is under way. */
-  #indexRound: { after: Id | undefined; oldestMs: number } | undefined
   #idle: (() => void) | undefined
-  #oldestMs = Number.POSITIVE_INFINITY
 
   constructor(
     private readonly parts: VerifierParts,
     private readonly options: VerifierOptions,
   ) {
     this.#nodes = new Backoff(nodesAway, parts.clock)
+    const perSecond = parts.budget.requestsPerSecond
+    const pace = { perSecond, leastPerSecond: perSecond * leastPart, together: togetherMax }
+    this.#guessing = new LookPace(pace, parts.clock)
+    this.#news = new IndexNews(parts)
+    this.#oldest = new OldestWait(parts.agenda)
   }
 
   /** Takes up what an earlier process left, and what the catalog lists besides, now and each `everyMs`. */
@@ -75,12 +103,11 @@ export class Verifier {
 
   /**
    * A content is about to be recorded: `commit` writes it down first, so that a killed process leaves no record without its
-   * hints. Hints are never believed. `isClients`: a client named them, and not who brought the bytes.
+   * hints. Hints are never believed.
    */
-  note(id: Id, hints: Hints, priority: number, isClients = false): void {
+  note(id: Id, hints: Hints, priority: number, marks: ProofMarks = {}): void {
     if (this.#stopped) return
-    const wish = { id, rootId: hints.rootId ?? id, hints, priority }
-    this.#noted.push(isClients ? { ...wish, isClients } : wish)
+    this.#noted.push({ id, rootId: hints.rootId ?? id, hints, priority, ...marks })
   }
 
   /** Writes down what was noted. Where the disk refuses, the catalog's list still has the ids. */
@@ -88,14 +115,13 @@ export class Verifier {
     const noted = this.#noted
     if (noted.length === 0) return
     this.#noted = []
-    this.#add(noted)
-    this.#run()
+    this.#wakeWithin(this.#add(noted))
   }
 
   /** A content that was noted has its record now. It may have been looked at before, and found without. */
-  recorded(id: Id, hints: Hints, priority: number, isClients = false): void {
+  recorded(id: Id, hints: Hints, priority: number, marks: ProofMarks = {}): void {
     if (this.#stopped || this.parts.agenda.has(id)) return
-    this.note(id, hints, priority, isClients)
+    this.note(id, hints, priority, marks)
     this.commit()
   }
 
@@ -103,7 +129,7 @@ export class Verifier {
   async stop(): Promise<void> {
     this.#stopped = true
     this.commit()
-    for (const look of this.#looks.values()) look.stop()
+    for (const look of this.#looks) look.stop()
     this.parts.budget.close()
     this.#sweep?.cancel()
     this.#wake?.cancel()
@@ -113,12 +139,20 @@ export class Verifier {
       })
   }
 
-  #add(members: readonly AgendaMember[]): void {
+  /** Milliseconds until the first of them is due. */
+  #add(members: readonly AgendaMember[]): number {
     const { agenda, clock, budget } = this.parts
     const beganMs = processorTime.monotonic()
     const now = clock.now()
-    tryWrite(() => agenda.add(members, (member) => this.#firstDue(member, now), now))
+    let firstMs = Number.POSITIVE_INFINITY
+    const dueOf = (member: AgendaMember): number => {
+      const dueMs = this.#firstDue(member, now)
+      firstMs = Math.min(firstMs, dueMs)
+      return dueMs
+    }
+    tryWrite(() => agenda.add(members, dueOf, now))
     budget.spend(processorTime.monotonic() - beganMs)
+    return firstMs - now
   }
 
   /** A root waits a moment for more of its contents, and longer where some were looked at just now. */
@@ -144,10 +178,12 @@ export class Verifier {
       const known = catalog.attributes(id)
       const isIndexed = known?.place !== undefined || known?.height !== undefined
       const priority = isIndexed ? priorities.requested : priorities.listed
+      const rootId = known?.place?.rootId ?? id
       if (isIndexed || agenda.isRoomy)
-        wishes.push({ id, rootId: known?.place?.rootId ?? id, hints: {}, priority })
+        wishes.push({ id, rootId, hints: {}, priority, ...(isIndexed ? { isIndexed } : {}) })
     }
     this.#add(wishes)
+    this.#oldest.step()
     this.#run()
   }
 
@@ -156,55 +192,69 @@ export class Verifier {
     const now = clock.now()
     const seconds = (sinceMs: number): number => Math.max(0, (now - sinceMs) / 1000)
     const { count } = agenda
-    const oldest = count === 0 || this.#oldestMs > now ? 0 : seconds(this.#oldestMs)
-    meters.waiting(count, oldest, nextMs === undefined ? 0 : seconds(nextMs))
+    const oldest = count === 0 ? undefined : this.#oldest.sinceMs
+    meters.waiting(
+      count,
+      oldest === undefined ? 0 : seconds(oldest),
+      nextMs === undefined ? 0 : seconds(nextMs),
+    )
   }
 
   #run(): void {
     this.#wake?.cancel()
+    this.#wakeMs = Number.POSITIVE_INFINITY
     if (this.#stopped) return
-    this.#hearOfBlocks()
+    this.#news.hear()
     while (this.#looks.size < this.options.rootsAtOnce) {
       if (this.#nodes.isOn || this.parts.budget.waitMs > 0) break
-      const rootId = this.#next()
-      if (rootId === undefined) break
-      this.#begin(rootId)
+      const chosen = this.#next()
+      if (chosen === undefined) break
+      this.#begin(chosen)
       // While the nodes are tried again, one at a time.
       if (this.#nodes.isDue) break
     }
     this.#sleep()
   }
 
-  #next(): Id | undefined {
+  /** Roots that are looked at next: one that somebody named, or some that nobody did. */
+  #next(): Chosen | undefined {
     const { agenda, clock } = this.parts
     const now = clock.now()
-    const taken: ReadonlySet<Id> = new Set(this.#looks.keys())
+    const taken: ReadonlySet<Id> = new Set([...this.#looks].flatMap(({ rootIds }) => rootIds))
+    // Nodes that do not answer get few requests in vain.
+    const together = this.#isAnswered ? togetherMax : 1
     for (let tried = 0; tried < turns.length; tried += 1) {
       const lane = turns[this.#turn % turns.length] ?? lanes.led
       this.#turn += 1
-      const rootId = agenda.next(lane, now, taken)
-      if (rootId !== undefined) return rootId
+      const isGuess = guesses.includes(lane)
+      if (isGuess && this.#guessing.waitMs > 0) continue
+      const rootIds = agenda.due(lane, now, taken, isGuess ? together : 1)
+      if (rootIds.length === 0) continue
+      if (isGuess) this.#guessing.begin(rootIds.length)
+      return { rootIds, isGuess }
     }
     return undefined
   }
 
-  #begin(rootId: Id): void {
+  #begin({ rootIds, isGuess }: Chosen): void {
     const { clock, log } = this.parts
-    const look = new RootLook(rootId, this.parts, this.options)
-    this.#looks.set(rootId, look)
-    void look
+    const looks = new RootLooks(rootIds, this.parts, this.options)
+    this.#looks.add(looks)
+    void looks
       .run()
-      .then((answered) => {
+      .then(({ answered, done, found }) => {
+        if (answered !== 'nothing') this.#isAnswered = answered === 'answered'
         if (answered === 'away') this.#nodes.failed()
         else if (answered === 'answered') this.#nodes.well()
+        if (isGuess) this.#guessing.learn(done, found)
       })
       .catch((error: unknown) => {
-        log.error({ err: error, id: rootId }, 'contents could not be checked because of an error here')
-        look.putOff()
+        log.error({ err: error, ids: rootIds }, 'contents could not be checked because of an error here')
+        looks.putOff()
       })
       .finally(() => {
-        this.#looks.delete(rootId)
-        this.#recent.set(rootId, clock.now())
+        this.#looks.delete(looks)
+        for (const rootId of rootIds) this.#recent.set(rootId, clock.now())
         if (this.#stopped && this.#looks.size === 0) this.#idle?.()
         this.#run()
       })
@@ -213,49 +263,27 @@ export class Verifier {
   /** Until the first root is due, or there is budget, or the nodes may be queried again; new blocks are noticed meanwhile. */
   #sleep(): void {
     const { clock, agenda, budget } = this.parts
-    const nextMs = agenda.nextMs
+    const nextMs = agenda.nextMs()
     this.#measure(nextMs)
     if (nextMs === undefined || this.#looks.size >= this.options.rootsAtOnce) return
     const { tipEveryMs } = this.options
-    const dueMs = this.#indexRound === undefined ? nextMs - clock.now() : 0
+    const untilDue = (among: readonly Lane[]): number =>
+      (agenda.nextMs(among) ?? Number.POSITIVE_INFINITY) - clock.now()
+    const guessMs = Math.max(untilDue(guesses), this.#guessing.waitMs)
+    const dueMs = this.#news.isNew ? 0 : Math.min(untilDue(named), guessMs)
     const waitMs = Math.max(dueMs, this.#nodes.leftMs, Math.min(budget.waitMs, tipEveryMs / 5))
     // What is due first may be under way: its end wakes this up.
     const leastMs = this.#looks.size === 0 ? 1 : besideMs
-    this.#wake = clock.after(Math.min(Math.max(waitMs, leastMs), tipEveryMs), () => this.#run())
+    this.#wakeWithin(Math.min(Math.max(waitMs, leastMs), tipEveryMs))
   }
 
-  /** After a block, what was denied is looked up in the index: a part of all roots each time. */
-  #hearOfBlocks(): void {
-    const { agenda, tip, catalog, budget, clock } = this.parts
-    if (this.#indexRound === undefined && tip.growths !== this.#growths) {
-      this.#growths = tip.growths
-      this.#indexRound = { after: undefined, oldestMs: Number.POSITIVE_INFINITY }
-    }
-    const round = this.#indexRound
-    if (round === undefined || budget.waitMs > 0) return
-    const beganMs = processorTime.monotonic()
-    const roots = agenda.waiting(round.after, roundMax)
-    const heard: Id[] = []
-    const moved: AgendaMember[] = []
-    for (const { rootId, root } of roots) {
-      round.oldestMs = Math.min(round.oldestMs, root.sinceMs)
-      if (root.attempts === 0 || root.isIndexed) continue
-      const known = catalog.attributes(rootId)
-      const holder = known?.place?.rootId
-      if (holder !== undefined && holder !== rootId)
-        moved.push({ id: rootId, rootId: holder, hints: {}, priority: priorities.listed })
-      else if (known?.height !== undefined) heard.push(rootId)
-    }
-    const now = clock.now()
-    tryWrite(() => {
-      agenda.indexed(heard, now)
-      agenda.add(moved, () => now, now)
-    })
-    budget.spend(processorTime.monotonic() - beganMs)
-    if (roots.length >= roundMax) round.after = roots.at(-1)?.rootId
-    else {
-      this.#indexRound = undefined
-      this.#oldestMs = round.oldestMs
-    }
+  /** Runs after this time, unless it does so earlier anyway. */
+  #wakeWithin(ms: number): void {
+    const { clock } = this.parts
+    const atMs = clock.monotonic() + ms
+    if (this.#stopped || ms === Number.POSITIVE_INFINITY || atMs >= this.#wakeMs) return
+    this.#wake?.cancel()
+    this.#wakeMs = atMs
+    this.#wake = clock.after(Math.max(0, ms), () => this.#run())
   }
 }

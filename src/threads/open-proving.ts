@@ -13,7 +13,7 @@ import { Evidence } from '../ingest/evidence.js'
 import { ProofAgenda } from '../ingest/proof-agenda.js'
 import { ProofBudget, processorMsOfProgram } from '../ingest/proof-budget.js'
 import { priorities } from '../ingest/proof-records.js'
-import { Verifier } from '../ingest/verifier.js'
+import { type ProofMarks, Verifier } from '../ingest/verifier.js'
 import type { VerifierMeters, VerifierParts } from '../ingest/verifier-parts.js'
 import type { Kept, KeptNotes } from '../source/keeping/keeping.js'
 import type { BlobProver } from '../source/proving/prover.js'
@@ -80,7 +80,9 @@ export function openProving(given: SourceGiven, parts: ProvingParts): Proving | 
     const isClients = place === undefined && hints.rootId === undefined && wishHints.rootId !== undefined
     const given = isClients ? wishHints : hints
     const hinted = place === undefined ? given : { rootId: place.rootId }
-    verifier[word](id, hinted, named ? priorities.named : priorities.requested, isClients)
+    const isIndexed = place === undefined && attributes.height !== undefined
+    const marks: ProofMarks = { ...(isClients ? { isClients } : {}), ...(isIndexed ? { isIndexed } : {}) }
+    verifier[word](id, hinted, named ? priorities.named : priorities.requested, marks)
   }
   return {
     notes: { note: (kept) => say(kept, 'note'), commit: () => verifier.commit() },

@@ -2,6 +2,7 @@ import type { Test } from 'tap'
 import { silentLog } from '../../src/actor/log.js'
 import type { Attributes } from '../../src/catalog/attributes.js'
 import type { CatalogRequest } from '../../src/catalog/catalog-messages.js'
+import { Generations } from '../../src/catalog/generations.js'
 import { type Id, idOfBytes } from '../../src/format/id.js'
 import type { Judgement, ProofClaim, ProofVerdict } from '../../src/ingest/evidence.js'
 import { ProofAgenda } from '../../src/ingest/proof-agenda.js'
@@ -12,6 +13,16 @@ import { sourceDefaults, type VerifierOptions } from '../../src/source/source-de
 import { openEnvironment } from '../../src/store/lmdb.js'
 import { HandClock } from '../names/hand-clock.js'
 import { folder } from './house.js'
+
+/** Records of the catalog, which counts their changes by shards. */
+class Records extends Map<Id, Attributes> {
+  readonly generations = new Generations()
+
+  override set(id: Id, attributes: Attributes): this {
+    this.generations.commit([id])
+    return super.set(id, attributes)
+  }
+}
 
 export function idOf(number: number): Id {
   const bytes = Buffer.alloc(32, 1)
@@ -33,7 +44,7 @@ export interface ProvingRig {
   readonly clock: HandClock
   readonly verifier: Verifier
   readonly agenda: ProofAgenda
-  readonly known: Map<Id, Attributes>
+  readonly known: Records
   /** Ids that the catalog lists as unproven. */
   readonly unsettled: Set<Id>
   readonly requested: RootRequest[]
@@ -64,7 +75,7 @@ export function provingRig(
 ): ProvingRig {
   const path = earlier?.path ?? folder(t)
   const clock = earlier?.clock ?? new HandClock()
-  const known = earlier?.known ?? new Map<Id, Attributes>()
+  const known = earlier?.known ?? new Records()
   const unsettled = earlier?.unsettled ?? new Set<Id>()
   const requested = earlier?.requested ?? []
   const environment = openEnvironment(path)
@@ -89,6 +100,7 @@ export function provingRig(
     catalog: {
       attributes: (id: Id) => known.get(id),
       blobSize: () => 1,
+      changedShards: (seen: Int32Array) => known.generations.changed(seen),
       unsettled: (after: Id | undefined, limit: number) =>
         [...unsettled]
           .sort()
