@@ -2,6 +2,7 @@ import type { Wire } from '../../native/server/wire.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import { clientPace } from './client-pace.js'
 import type { BodyFlow, BodySink, Pace } from './exchange.js'
+import { type BodyTerms, GatheredBody, noMemory } from './gathered-body.js'
 import type { SenderPace } from './sender-pace.js'
 import type { Stalls, Watched } from './stalls.js'
 
@@ -27,16 +28,18 @@ export class Inflow implements Watched, BodyFlow {
   }
 
   /** Collects at most `sizeMaxBytes`. Never rejects; the refusals are those of `Request.body`. */
-  read(sizeMaxBytes: number): Promise<Uint8Array | Refusal> {
+  read(terms: BodyTerms): Promise<Uint8Array | Refusal> {
     return new Promise((resolve) => {
-      const pieces: Uint8Array[] = []
+      const body = new GatheredBody(terms, () => this.#end(noMemory))
       this.stream({
         piece: (piece) => {
-          if (this.#size > sizeMaxBytes) {
-            this.#end(refuse('too-large', 'client', `the body is larger than ${sizeMaxBytes} bytes`))
-          } else pieces.push(Uint8Array.prototype.slice.call(piece))
+          const refusal = body.add(piece)
+          if (refusal !== undefined) this.#end(refusal)
         },
-        over: (refusal) => resolve(refusal ?? Buffer.concat(pieces)),
+        over: (refusal) => {
+          body.leave()
+          resolve(refusal ?? body.bytes())
+        },
       })
     })
   }

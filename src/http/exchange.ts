@@ -31,7 +31,8 @@ export interface Request {
   readonly secure?: boolean
   /**
    * The whole body, at most `sizeMaxBytes`. Call it before the handler first waits, at most once. Refusals: `too-large`;
-   * `late` (the client sent nothing for too long); `malformed` (the client left in the middle). Never rejects.
+   * `late` (the client sent nothing for too long); `malformed` (the client left in the middle); `busy` (there is no memory for
+   * it, or others who send less need it). Never rejects.
    */
   body(sizeMaxBytes: number): Promise<Uint8Array | Refusal>
   /**

@@ -2,11 +2,13 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { openWire, servedBy, tlsBy } from '../../native/server/server.js'
 import { field, lineFields, message, requestFlag, shortMessage, type Wire } from '../../native/server/wire.js'
 import { type Clock, systemClock, type Timer } from '../actor/clock.js'
+import { HeldMemory } from '../actor/held-memory.js'
 import { RunningTime } from '../actor/running-time.js'
 import type { CertificatePair } from '../certificates/pair.js'
 import { Inflow } from './body.js'
 import type { Reply, Request } from './exchange.js'
 import { FlowShares } from './flow-shares.js'
+import { gatheredMaxBytes } from './gathered-body.js'
 import { ReadPauses } from './read-pauses.js'
 import { Repeater, type RepeatOptions } from './repeater.js'
 import { type ReplyOwner, SocketReply } from './reply.js'
@@ -36,6 +38,8 @@ export interface ServeOptions {
   readonly flowsMax: number
   /** Whose share of them a request uses; absent: that of the socket's other end. */
   readonly clientOf?: (request: Request) => string
+  /** Memory of bodies that handlers want as a whole; absent: that which all servers of the thread share. */
+  readonly bodyMemory?: HeldMemory
   /** Hears of a handler that threw, and of content that could not be read; its socket is closed. */
   readonly onThrow: (error: unknown) => void
   /** Connections of this server at most; 16384 where absent. */
@@ -90,6 +94,9 @@ export const portsShared = servedBy === 'addon' || nodeShares
 /** The same of TLS. */
 export const tlsPortsShared = tlsBy === 'addon' || nodeShares
 
+/** Of all servers of this thread. */
+const bodyMemory = new HeldMemory(gatheredMaxBytes)
+
 /** A request's head must be complete within this time, so that idle senders cannot hold connections. */
 const headMs = 10_000
 /**
@@ -113,6 +120,7 @@ const usualConnectionsMax = 16_384
 class ListeningServer implements ReplyOwner, Front, Server {
   readonly wire: Wire
   readonly stalls: Stalls
+  readonly memory: HeldMemory
   readonly repeater: Repeater | undefined
   readonly #readPauses: ReadPauses
   readonly #handler: Handler
@@ -138,6 +146,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
     this.#options = options
     this.#clock = options.clock ?? systemClock
     this.#shares = new FlowShares(options.flowsMax)
+    this.memory = options.bodyMemory ?? bodyMemory
     const { host, port, stallMs, connectionsMax = usualConnectionsMax, tls } = options
     const bounds = { headMs, idleMs, stallMs, lingerMs, connectionsMax }
     const sweepMs = Math.max(10, Math.min(1000, stallMs / 4))
@@ -267,7 +276,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
       }
     }
     if (!reply.over) {
-      this.#shares.add(request.slot, this.#clientOf(request))
+      this.#shares.add(request.slot, this.clientOf(request))
       request.detach()
       reply.watch()
     }
@@ -281,7 +290,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
 
   /** Where many requests are under way, one client may not have most: its most silent body makes room, or there is none. */
   #hasShare(request: SocketRequest): boolean {
-    const client = this.#clientOf(request)
+    const client = this.clientOf(request)
     if (this.#shares.hasRoom(client)) return true
     const now = this.#running.monotonic()
     let quietest: SocketReply | undefined
@@ -303,7 +312,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
    */
   #hasPlace(request: SocketRequest): boolean {
     const now = this.#running.monotonic()
-    const own = this.#shares.countOf(this.#clientOf(request))
+    const own = this.#shares.countOf(this.clientOf(request))
     const turn = own === 0 ? 'first' : 'more'
     if (now - this.#lookedMs[turn] < placeEveryMs) return false
     this.#lookedMs[turn] = now
@@ -322,7 +331,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
     return slowest !== undefined
   }
 
-  #clientOf(request: SocketRequest): string {
+  clientOf(request: Request): string {
     const { clientOf } = this.#options
     return clientOf === undefined ? request.remoteAddress : clientOf(request)
   }

@@ -1,4 +1,5 @@
 import { field, hashOfName, lineFields, requestFlag, type Wire } from '../../native/server/wire.js'
+import type { HeldMemory } from '../actor/held-memory.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import type { Inflow } from './body.js'
 import type { BodyFlow, BodySink, Request } from './exchange.js'
@@ -23,6 +24,9 @@ export interface Front {
   readonly isSecure: boolean
   /** Address of the other end of a connection, read once. */
   addressOf(slot: number): string
+  /** Of bodies that are wanted as a whole. */
+  readonly memory: HeldMemory
+  clientOf(request: Request): string
 }
 
 /** A request as the server parsed it. While the handler runs, header lines are read in the server's memory. */
@@ -168,7 +172,12 @@ export class SocketRequest implements Request {
       return Promise.resolve(refuse('too-large', 'client', `the body is larger than ${sizeMaxBytes} bytes`))
     }
     if (this.#inflow === undefined) throw new Error('the body of this request was not expected')
-    return this.#inflow.read(sizeMaxBytes)
+    return this.#inflow.read({
+      memory: this.#front.memory,
+      client: () => this.#front.clientOf(this),
+      sizeMaxBytes,
+      announcedBytes: this.isChunked ? undefined : this.#length,
+    })
   }
 
   stream(sink: BodySink): BodyFlow {

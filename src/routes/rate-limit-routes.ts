@@ -12,7 +12,7 @@ import {
   resourceName,
 } from '../admission/buckets.js'
 import type { Clients } from '../admission/clients.js'
-import { isRefusal } from '../format/refusal.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operations } from '../http/operation.js'
 import { answerSmall, jsonType, noStore } from '../http/small-answer.js'
@@ -101,6 +101,7 @@ async function handle(
   const body = isPost ? await readBody(request) : {}
   const answer = await (async (): Promise<RateLimitAnswer> => {
     if (body === undefined) return wrong('Invalid request body')
+    if (isRefusal(body)) return { status: 503, body: { error: body.message }, lines: '\r\nRetry-After: 1' }
     const target = targetOf(request, { ...body, ...query })
     if ('status' in target) return target
     return isPost ? topUp(parts, request, target, body) : balance(parts, target)
@@ -114,10 +115,10 @@ async function handle(
   answerSmall(request, reply, lines, { status, lines: noStore + more, json: answer.body })
 }
 
-/** The JSON object in a request's body; an absent body is an empty object. Undefined where it is no object. */
-async function readBody(request: Request): Promise<Given | undefined> {
+/** The JSON object in a request's body; an absent body is an empty object. Undefined where it is no object. A refusal: `busy`. */
+async function readBody(request: Request): Promise<Given | Refusal | undefined> {
   const bytes = await request.body(bodyMaxBytes)
-  if (isRefusal(bytes)) return undefined
+  if (isRefusal(bytes)) return bytes.refused === 'busy' ? bytes : undefined
   if (bytes.length === 0) return {}
   try {
     const value: unknown = JSON.parse(Buffer.from(bytes).toString('utf8'))

@@ -1,8 +1,9 @@
 import type { RateWindow } from '../../actor/rate-window.js'
-import { isRefusal } from '../../format/refusal.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Reply, Request } from '../../http/exchange.js'
 import type { Operations } from '../../http/operation.js'
 import { answerSmall, htmlType, noStore, textType } from '../../http/small-answer.js'
+import { statusOf } from '../../http/status.js'
 import { isLedgerGone } from '../../ledger/ledger-port.js'
 import type { Route } from '../../serving/route.js'
 import { diskRefusal, isDiskError } from '../../store/disk-error.js'
@@ -134,8 +135,9 @@ async function handle(
   const { bodyMax = 0 } = route
   const body = bodyMax > 0 ? await request.body(bodyMax) : new Uint8Array(0)
   if (isRefusal(body)) {
-    const status = body.refused === 'too-large' ? 413 : body.refused === 'late' ? 408 : 400
-    answerSmall(request, reply, lines, { status, type: textType, lines: noStore, body: body.message })
+    const status = statusOfBody(body)
+    const more = status === 503 ? `${noStore}\r\nRetry-After: 1` : noStore
+    answerSmall(request, reply, lines, { status, type: textType, lines: more, body: body.message })
     return
   }
   const authorization = route.operator === true ? request.header('authorization') : undefined
@@ -152,6 +154,11 @@ async function handle(
   const answer = await answerOf(route, call).finally(over)
   if (answer.status !== 401) turns.trust(authorization)
   sendAnswer(request, reply, lines, answer)
+}
+
+function statusOfBody({ refused }: Refusal): number {
+  if (refused === 'late') return 408
+  return refused === 'too-large' || refused === 'busy' ? statusOf[refused] : 400
 }
 
 function answerTooOften(request: Request, reply: Reply, first: string, seconds = 1): void {

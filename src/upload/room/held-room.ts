@@ -1,8 +1,8 @@
+import { EvictionOrder } from '../../actor/eviction-order.js'
 import { type Parties, partiesOf } from '../../format/ip.js'
 import { roomMinBytes } from '../../store/disk-full.js'
 import { textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { DiskRoom } from './disk-room.js'
-import { EvictionOrder } from './evictable.js'
 
 export interface RoomBounds {
   /** Uploads in parts that are open at once; 10,000 where absent: one without a part takes some hundred bytes. */

@@ -1,4 +1,4 @@
-import { type Parties, partiesOf } from '../../format/ip.js'
+import { type Parties, partiesOf } from '../format/ip.js'
 import { Ranked, rankOfBytes } from './ranked.js'
 
 /** A holder of places and bytes that can be made to release them. */

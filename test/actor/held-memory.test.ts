@@ -1,0 +1,45 @@
+import t from 'tap'
+import { HeldMemory, type MemoryHolder } from '../../src/actor/held-memory.js'
+
+function rig(maxBytes: number) {
+  const memory = new HeldMemory(maxBytes)
+  const dropped: string[] = []
+  const enter = (client: string): MemoryHolder => {
+    const holder: MemoryHolder = memory.enter(client, () => {
+      dropped.push(client)
+      memory.leave(holder)
+    })
+    return holder
+  }
+  return { memory, dropped, enter }
+}
+
+t.test('who holds most makes room for who holds less, whatever their addresses', async (t) => {
+  const { memory, dropped, enter } = rig(1000)
+  // Many addresses of one provider, each with little.
+  const many = Array.from({ length: 100 }, (_, at) => enter(`10.0.${at}.1`))
+  for (const one of many) t.ok(memory.grow(one, 10))
+  t.notOk(memory.grow(many[3] as MemoryHolder, 1), 'networks of one provider have the same: none makes room')
+  const newcomer = enter('20.0.0.1')
+  t.ok(memory.grow(newcomer, 100))
+  t.equal(dropped.length, 10)
+  t.ok(dropped.every((client) => client.startsWith('10.0.')))
+  t.equal(memory.bytes, 1000)
+  t.ok(memory.grow(newcomer, 350))
+  t.notOk(memory.grow(newcomer, 200), 'it would hold more than who holds most')
+  for (const one of [...many, newcomer]) memory.leave(one)
+  t.equal(memory.bytes, 0)
+})
+
+t.test('one client alone gets no more than there is, and drops nothing of its own', async (t) => {
+  const { memory, dropped, enter } = rig(100)
+  const [one, other] = [enter('10.0.0.1'), enter('10.0.0.1')]
+  t.ok(memory.grow(one, 100))
+  t.notOk(memory.grow(other, 1))
+  t.same(dropped, [])
+  memory.leave(one)
+  memory.leave(one)
+  t.ok(memory.grow(other, 1))
+  t.notOk(memory.grow(one, 1), 'who has left holds nothing again')
+  t.equal(memory.bytes, 1)
+})
