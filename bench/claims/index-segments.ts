@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { pause, systemClock } from '../../src/actor/clock.js'
-import type { BulkPart } from '../../src/catalog/bulk-protocol.js'
 import { CatalogKeeper } from '../../src/catalog/catalog-keeper.js'
 import type { CatalogRequest } from '../../src/catalog/catalog-messages.js'
 import { Effort } from '../../src/catalog/effort.js'
@@ -13,15 +12,17 @@ import { type IndexTables, indexBytes, openIndexTables } from '../../src/catalog
 import type { Selection } from '../../src/catalog/selection.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
 import { idBytes } from '../../src/format/id.js'
-import { isRefusal } from '../../src/format/refusal.js'
 import { RowBatch } from '../../src/index/row-batch.js'
 import { Segment } from '../../src/index/segment.js'
 import { SegmentKeeper } from '../../src/index/segment-keeper.js'
 import { Segments } from '../../src/index/segment-list.js'
 import { mergeSegments } from '../../src/index/segment-merge.js'
 import { pageOf, type RowsWanted } from '../../src/index/segment-pages.js'
-import { appTag, Chain, type ChainBlock, halfTag, messagesOf, named } from '../index/chain.js'
+import { buildInBulk, forkDepth } from '../index/bulk-build.js'
+import { appTag, type ChainBlock, halfTag, messagesOf, named } from '../index/chain.js'
+import { chainOf } from '../index/chain-process.js'
 import { segmentRows } from '../index/segment-rows.js'
+import { memoryMiB, Spent } from '../index/spent.js'
 import { quantile } from '../kit/numbers.js'
 import { say, table } from '../kit/say.js'
 
@@ -31,7 +32,8 @@ const help = `index-segments: rows in segments beside rows in the catalog's inde
   --merged N       segments that become one (8); each row is merged twice
   --asks N         questions of a kind (2000)
   --no-catalog     the segments alone
-  --bulk           rows of the catalog come in bulk, past its tables; its segments are merged by the same number
+  --bulk           only rows of the catalog, in bulk, past its tables; its segments are merged by the same number
+  --stages         with --bulk: the time of each stage, by samples
   --flush N        rows of the catalog that become a segment (250000); 0: all stay in its tables
   --folder PATH    where both go and stay (a temporary folder, removed at the end)
 
@@ -39,38 +41,9 @@ Processor time of the whole process, user and system: helper threads count too.
 `
 
 const noId: Uint8Array = Buffer.alloc(32)
-/** As the program has it. */
-const forkDepth = 18
 /** Looks at the index without a change after which nothing more is to come. */
 const quietLooks = 160
 const lookMs = 250
-
-/** Adds up processor time, microseconds. */
-class Spent {
-  us = 0
-
-  of<Result>(act: () => Result): Result {
-    const before = process.cpuUsage()
-    const result = act()
-    this.#add(before)
-    return result
-  }
-
-  async during(act: () => Promise<unknown>): Promise<void> {
-    const before = process.cpuUsage()
-    await act()
-    this.#add(before)
-  }
-
-  #add(before: NodeJS.CpuUsage): void {
-    const { user, system } = process.cpuUsage(before)
-    this.us += user + system
-  }
-}
-
-function chainOf(items: number): Chain {
-  return new Chain({ items, itemsPerBundle: 1000, bundlesPerBlock: 2, seed: 1 })
-}
 
 interface Settings {
   readonly items: number
@@ -78,7 +51,6 @@ interface Settings {
   readonly folder: string
   /** Rows of the catalog that leave its tables at once; 0: none do. */
   readonly flushRows: number
-  readonly inBulk: boolean
 }
 
 /** Builds one segment of the whole chain: written in parts, each row merged twice. */
@@ -161,10 +133,6 @@ function sayBuilt(segment: Segment, steps: readonly (readonly [string, number])[
   )
 }
 
-function memoryMiB(): number {
-  return Math.round(process.resourceUsage().maxRSS / 1024)
-}
-
 /** Resolves when nothing has changed for a while: flushes and merges are done. */
 async function settled(tables: IndexTables): Promise<void> {
   let [before, same] = ['', 0]
@@ -177,36 +145,24 @@ async function settled(tables: IndexTables): Promise<void> {
   }
 }
 
-async function bulkSession(keeper: CatalogKeeper): Promise<number> {
-  const reply = await keeper.handle({ kind: 'bulk-begin' })
-  if (isRefusal(reply) || reply.bulk === undefined) throw new Error('no session was begun')
-  return reply.bulk.session
-}
-
 /** The same chain in the catalog's index. */
-async function buildCatalog({ items, folder, flushRows, merged, inBulk }: Settings): Promise<ChainIndex> {
+async function buildCatalog({ items, folder, flushRows }: Settings): Promise<ChainIndex> {
   const path = join(folder, 'catalog')
   const generations = new Generations()
-  const merges = inBulk ? { merges: { segmentsAlike: merged, levelMax: 2 } } : {}
-  const flushLimits = { rows: flushRows, forkDepth, ...merges }
+  const flushLimits = { rows: flushRows, forkDepth }
   const options = { path, touchEveryMs: 1000, flush: flushLimits }
   const keeper = new CatalogKeeper(options, generations, systemClock)
   const { environment } = openCatalogTables(path)
   const tables = openIndexTables(environment)
   const spent = new Spent()
-  const session = inBulk ? await bulkSession(keeper) : undefined
   let waiting: ChainBlock[] = []
   const flush = async (): Promise<void> => {
-    const messages = waiting.flatMap((block): CatalogRequest[] => {
-      const parts = messagesOf(block) as BulkPart[]
-      return session === undefined ? parts : [{ kind: 'bulk', session, parts }]
-    })
+    const messages = waiting.flatMap((block): CatalogRequest[] => messagesOf(block))
     waiting = []
     await spent.during(() => Promise.all(messages.map((message) => keeper.handle(message))))
   }
   for (const block of chainOf(items).blocks()) if (waiting.push(block) === 20) await flush()
   await flush()
-  if (session !== undefined) await spent.during(() => keeper.handle({ kind: 'bulk-end', session }))
   await spent.during(() => settled(tables))
   environment.refresh()
   const index = new ChainIndex(environment, generations)
@@ -272,6 +228,7 @@ async function main(): Promise<void> {
       flush: { type: 'string', default: '250000' },
       'no-catalog': { type: 'boolean', default: false },
       bulk: { type: 'boolean', default: false },
+      stages: { type: 'boolean', default: false },
       folder: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
@@ -283,50 +240,69 @@ async function main(): Promise<void> {
     merged: Number(values.merged),
     folder: join(folder, 'segments'),
     flushRows: Number(values.flush),
-    inBulk: values.bulk,
   }
   const asks = Number(values.asks)
-  const { segment, ids, bundles } = buildSegments(settings)
-  const index = values['no-catalog'] ? undefined : await buildCatalog({ ...settings, folder })
+  const bulk = { ...settings, folder, rows: settings.flushRows, byStage: values.stages }
+  const built = values.bulk ? await buildInBulk(bulk) : buildSegments(settings)
+  const segment = 'segment' in built ? built.segment : undefined
+  const index =
+    'index' in built ? built.index : await catalogOf(values['no-catalog'], { ...settings, folder })
+  const names = [...(segment === undefined ? [] : ['segments']), ...(index === undefined ? [] : ['catalog'])]
+  const head = ['us of processor time, us at the 99th percentile', ...names.flatMap((name) => [name, 'p99'])]
+  const rows = asked({ ...built, segment, index }, asks, Math.floor(settings.items / 50))
+  for (const line of table(head, rows)) say(line)
+  if (values.folder === undefined) rmSync(folder, { recursive: true, force: true })
+}
+
+async function catalogOf(isLeftOut: boolean, settings: Settings): Promise<ChainIndex | undefined> {
+  return isLeftOut ? undefined : buildCatalog(settings)
+}
+
+interface Asked {
+  readonly segment: Segment | undefined
+  readonly index: ChainIndex | undefined
+  readonly ids: readonly Uint8Array[]
+  readonly bundles: readonly Uint8Array[]
+}
+
+/** Questions of each kind, to what there is. */
+function asked({ segment, index, ids, bundles }: Asked, asks: number, owners: number): string[][] {
   const idOf = (at: number): Uint8Array => ids[(at * 7919) % ids.length] ?? noId
   const absent = (at: number): Uint8Array => named(9, at)
   const both = (
-    act: (at: number) => unknown,
+    one: (segment: Segment, at: number) => unknown,
     other: (index: ChainIndex, at: number) => unknown,
   ): string[] => [
-    ...measured(asks, act),
+    ...(segment === undefined ? [] : measured(asks, (at) => one(segment, at))),
     ...(index === undefined ? [] : measured(asks, (at) => other(index, at))),
   ]
   const effort = (): Effort => new Effort(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, systemClock)
-  const rows = [
+  return [
     [
       'id',
       ...both(
-        (at) => segment.row(segment.find(idOf(at))),
+        (segment, at) => segment.row(segment.find(idOf(at))),
         (index, at) => index.row(idOf(at)),
       ),
     ],
     [
       'absent id',
       ...both(
-        (at) => segment.find(absent(at)),
+        (segment, at) => segment.find(absent(at)),
         (index, at) => index.row(absent(at)),
       ),
     ],
-    ...kindsOf(bundles, Math.floor(settings.items / 50)).map(({ name, wanted }) => {
+    ...kindsOf(bundles, owners).map(({ name, wanted }) => {
       const page = { backwards: true, limit: 100 }
       return [
         `100 newest: ${name}`,
         ...both(
-          (at) => pageOf([segment], wanted(at), page),
+          (segment, at) => pageOf([segment], wanted(at), page),
           (index, at) => index.rows(wanted(at), page, effort()),
         ),
       ]
     }),
   ]
-  const head = ['us of processor time, us at the 99th percentile', 'segments', 'p99']
-  for (const line of table(index === undefined ? head : [...head, 'catalog', 'p99'], rows)) say(line)
-  if (values.folder === undefined) rmSync(folder, { recursive: true, force: true })
 }
 
 await main()
