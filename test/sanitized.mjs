@@ -18,6 +18,7 @@ const usual = [
     'native/digest',
     'native/ed25519',
     'native/secp256k1',
+    'native/words',
     'native/client',
     'native/client-tls',
     'store/mapped',

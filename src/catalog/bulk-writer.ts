@@ -1,17 +1,15 @@
 import { idBytes } from '../format/id.js'
-import type { RowBatch } from '../index/row-batch.js'
 import type { SegmentKeeper } from '../index/segment-keeper.js'
 import type { ListedSegment } from '../index/segment-list.js'
 import { placeInBlock } from '../index/segment-row.js'
-import { type Field, wordField } from '../index/word-key.js'
 import { decodeBlock, heightKey } from './block-record.js'
 import type { BulkBatch } from './bulk-batch.js'
 import { absent, placeTaken } from './bulk-ids.js'
 import type { BulkPart, BulkRows } from './bulk-protocol.js'
+import { BulkWords } from './bulk-words.js'
 import type { BlockInput, IndexOutcome } from './index-protocol.js'
 import { type IndexTables, weaveKey } from './index-tables.js'
-import { type WordRole, wordRole } from './pack.js'
-import { PackedRows, type PackedWord } from './packed-rows.js'
+import { MessageRows } from './message-rows.js'
 import { rowKeyBytes, writeRowKey } from './row-key.js'
 import { givesWay, type KeyedRow, type Put, type RowWriter } from './row-writer.js'
 import { spans } from './segment-rows.js'
@@ -22,15 +20,9 @@ const placeBytes = 7
 /** Of a row of a message, at least. */
 const rowBytesLeast = 40
 
-const fields: Readonly<Record<Exclude<WordRole, 1>, Field>> = {
-  [wordRole.owner]: wordField.owner,
-  [wordRole.recipient]: wordField.recipient,
-  [wordRole.bundle]: wordField.parent,
-}
-
 /** The parts of a request, with their rows. */
 export interface Prepared {
-  readonly parts: readonly { readonly part: BulkPart; readonly rows: PackedRows | undefined }[]
+  readonly parts: readonly { readonly part: BulkPart; readonly rows: MessageRows | undefined }[]
   /** Rows and words that it brings at most. */
   readonly rowsMax: number
   readonly wordsMax: number
@@ -44,7 +36,8 @@ interface Place {
 /** A row that is taken: the one at which `rows` stands. */
 interface Taken extends Place {
   readonly batch: BulkBatch
-  readonly rows: PackedRows
+  readonly rows: MessageRows
+  readonly words: BulkWords
   readonly isUnjudged: boolean
   readonly nowSeconds: number
 }
@@ -87,7 +80,7 @@ export class BulkWriter {
       const areItems = part.kind === 'index-items'
       if (areItems && this.#isPending(batch, part)) return undefined
       const packed = areItems ? part.items : part.transactions
-      const rows = new PackedRows(packed, areItems)
+      const rows = new MessageRows(packed, areItems)
       rowsMax += Math.ceil(packed.length / rowBytesLeast)
       wordsMax += rows.wordCount
       prepared.push({ part, rows })
@@ -121,13 +114,14 @@ export class BulkWriter {
       if (rows === undefined) throw new Error('rows were not read')
       const place = this.#placeOf(batch, part)
       const isUnjudged = part.kind === 'index-items' && part.isUnjudged === true
+      const words = new BulkWords(batch.rows, rows)
       while (rows.next()) {
         if (place === undefined) {
           if (rows.areItems) outcome.skipped += 1
           continue
         }
         const index = rows.areItems ? place.index : rows.index
-        const put = this.#put({ batch, rows, height: place.height, index, isUnjudged, nowSeconds })
+        const put = this.#put({ batch, rows, words, height: place.height, index, isUnjudged, nowSeconds })
         outcome[put === 'moved' ? 'added' : put] += 1
       }
     }
@@ -180,14 +174,20 @@ export class BulkWriter {
   }
 
   /** Adds the row whose id was looked for last. `standing`: gives way to it. */
-  #add({ batch, rows, height, index, isUnjudged }: Taken, seenSeconds: number, standing?: KeyedRow): void {
+  #add(
+    { batch, rows, words, height, index, isUnjudged }: Taken,
+    seenSeconds: number,
+    standing?: KeyedRow,
+  ): void {
     const to = batch.rows
     const row = to.count
     to.begin(rows.tagCount)
-    to.word(numberIn(to, rows.owner))
-    if (rows.recipient !== undefined) to.word(numberIn(to, rows.recipient))
-    if (rows.place !== undefined) to.word(numberIn(to, rows.place.parent))
-    for (let tag = 0; tag < rows.tagCount; tag += 1) to.word(numberIn(to, rows.tags[tag] as PackedWord))
+    const { numbers } = words
+    to.word(numbers[rows.owner - 1] as number)
+    if (rows.recipient > 0) to.word(numbers[rows.recipient - 1] as number)
+    if (rows.areItems) to.word(numbers[rows.parent - 1] as number)
+    const { tags, tagCount } = rows
+    for (let tag = 0; tag < tagCount; tag += 1) to.word(numbers[(tags[tag] as number) - 1] as number)
     const { transfer } = rows
     const end = transfer?.weaveEnd ?? 0
     if (transfer !== undefined && end > 0) {
@@ -196,7 +196,7 @@ export class BulkWriter {
     }
     const { id, areItems: isItem, size, anchor, signatureType, signature, place } = rows
     const facts = { size, anchor, signatureType, signature, place, transfer: rows.transfer }
-    to.end({ height, index, isItem, id, seenSeconds, isUnjudged, ...facts }, rows.recipient !== undefined)
+    to.end({ height, index, isItem, id, seenSeconds, isUnjudged, ...facts }, rows.recipient > 0)
     batch.ids.put(row)
   }
 
@@ -262,16 +262,4 @@ export class BulkWriter {
       tables.segments.changed()
     })
   }
-}
-
-/** The number of a word in a batch: looked up once for a message. */
-function numberIn(batch: RowBatch, word: PackedWord): number {
-  if (word.number !== 0) return word.number - 1
-  const { role, bytes, from, to, key } = word
-  const { words } = batch
-  const number =
-    role === wordRole.tag ? words.ofTagIn(bytes, from, to) : words.ofFieldIn(fields[role], bytes, from, to)
-  word.number = number + 1
-  if (key.length > 0) batch.addKeyOf(number, key)
-  return number
 }

@@ -1,8 +1,7 @@
-import { VarReader } from '../format/varbytes.js'
+import { MessageRows, wordNumbers } from './message-rows.js'
 import type { WordRole } from './pack.js'
 import type { PostingList } from './posting-lists.js'
 import type { RowTransfer } from './row.js'
-import { readTransfer } from './row.js'
 
 /** A word of a message. */
 export class PackedWord {
@@ -53,10 +52,7 @@ export function tagTexts(text: string): [name: string, value: string] {
 
 const noBytes: Buffer = Buffer.alloc(0)
 
-/**
- * The rows of a message (pack.ts), one after the other: stands in front of the first. Byte fields are views of
- * the message. Throws a RangeError on what `RowPacker` did not write.
- */
+/** The rows of a message as `MessageRows` reads them, with their words. */
 export class PackedRows {
   id: Buffer = noBytes
   size = 0
@@ -75,73 +71,44 @@ export class PackedRows {
   /** Position in the block, of transactions. */
   index = 0
   readonly #words: PackedWord[] = []
-  readonly #read: VarReader
+  readonly #rows: MessageRows
 
   constructor(
     packed: Uint8Array,
     readonly areItems: boolean,
   ) {
-    const bytes = Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength)
-    const end = bytes.length === 0 ? 0 : 4 + bytes.readUInt32LE(0)
-    this.#readWords(bytes, end)
-    this.#read = new VarReader(bytes, end)
+    const rows = new MessageRows(packed, areItems)
+    const { bytes, words } = rows
+    const keys = new Map(rows.keys.map(({ word, key }) => [word, key]))
+    for (let at = 0; at < words.length; at += wordNumbers) {
+      const [role, from, to] = [words[at] as WordRole, words[at + 1] as number, words[at + 2] as number]
+      this.#words.push(new PackedWord(role, bytes, from, to, keys.get(this.#words.length + 1) ?? noBytes))
+    }
+    this.#rows = rows
     this.owner = new PackedWord(1, bytes, 0, 0, noBytes)
   }
 
-  /** Different words of the message. */
-  get wordCount(): number {
-    return this.#words.length
-  }
-
-  #readWords(bytes: Buffer, end: number): void {
-    const read = new VarReader(bytes, 4)
-    while (read.at < end) {
-      const role = read.u8() as WordRole
-      const start = read.at
-      // A tag keeps the lengths: they tell its name from its value.
-      const first = read.skip()
-      if (role === 1) read.skip()
-      const key = role === 2 ? { to: read.at, bytes: read.block() } : { to: read.at, bytes: noBytes }
-      this.#words.push(new PackedWord(role, bytes, role === 1 ? start : first, key.to, key.bytes))
-    }
-  }
-
-  /** Goes on to the next row; false at the end. */
+  /** Goes on to the next row; false at the end. Throws a RangeError on what `RowPacker` did not write. */
   next(): boolean {
-    const read = this.#read
-    if (!read.more) return false
-    this.id = read.raw(32)
-    this.size = read.uint()
-    this.owner = this.#word(read.uint())
-    const recipient = read.uint()
-    this.recipient = recipient === 0 ? undefined : this.#word(recipient)
-    this.anchor = read.block()
-    this.tagCount = read.uint()
-    for (let at = 0; at < this.tagCount; at += 1) this.tags[at] = this.#word(read.uint())
-    const signature = read.block()
-    this.signature = signature.length === 0 ? undefined : signature
-    const type = read.uint()
-    this.signatureType = type === 0 ? undefined : type - 1
-    if (this.areItems) this.place = this.#place(read)
-    else {
-      this.index = read.uint()
-      this.transfer = readTransfer(read)
-    }
+    const rows = this.#rows
+    if (!rows.next()) return false
+    const { tagCount, tags } = rows
+    this.id = rows.id
+    this.size = rows.size
+    this.owner = this.#word(rows.owner)
+    this.recipient = rows.recipient === 0 ? undefined : this.#word(rows.recipient)
+    this.anchor = rows.anchor
+    this.tagCount = tagCount
+    for (let at = 0; at < tagCount; at += 1) this.tags[at] = this.#word(tags[at] as number)
+    this.signature = rows.signature
+    this.signatureType = rows.signatureType
+    this.place = rows.place && { parent: this.#word(rows.parent), ...rows.place }
+    this.index = rows.index
+    this.transfer = rows.transfer
     return true
   }
 
-  #place(read: VarReader): PackedPlace {
-    return {
-      parent: this.#word(read.uint()),
-      rootItemOffset: read.uint(),
-      parentItemOffset: read.uint(),
-      headerSize: read.uint(),
-    }
-  }
-
   #word(place: number): PackedWord {
-    const word = this.#words[place - 1]
-    if (word === undefined) throw new RangeError(`a message has no word ${place}`)
-    return word
+    return this.#words[place - 1] as PackedWord
   }
 }

@@ -31,6 +31,11 @@ export interface Standing {
   }
 }
 
+/** What of a row that is put decides whether another one of the same id gives way to it. */
+export interface PlacedRow {
+  readonly place: { readonly rootItemOffset: number } | undefined
+}
+
 /** Hears of rows that are taken out of the frozen tables while a flush reads them (index-flush.ts). */
 export interface RowWatch {
   removed(key: Uint8Array, id: Uint8Array): void
@@ -148,19 +153,20 @@ export class RowWriter {
       if (isItemKey(key) === standing.row.isItem) standing.key.copy(key)
     }
     if (standing !== undefined && !givesWay(standing, key, packed, isUnjudged)) return 'known'
+    // Another row of the same transaction has an id that starts alike (row-key.ts): what stands elsewhere stays there.
+    if (standing?.key.equals(key) !== true && this.#isTaken(key, standing !== undefined)) return 'skipped'
     if (standing !== undefined) this.remove(standing)
-    // False where another row of the same transaction has an id that starts alike: see row-key.ts.
     const seenSeconds = standing?.row.seenSeconds ?? nowSeconds
-    if (this.#isTaken(key) || !this.#insert(packed, key, seenSeconds, isUnjudged)) return 'skipped'
+    if (!this.#insert(packed, key, seenSeconds, isUnjudged)) return 'skipped'
     return standing === undefined ? 'added' : 'moved'
   }
 
-  /** Whether a row outside of the current tables has this key. */
-  #isTaken(key: Buffer): boolean {
-    const isFrozen = this.#live.some(
-      ({ set, span }) => span !== undefined && isInSpan(span, key) && set.has(key),
+  /** Whether a row outside of the current tables has this key, or also one in them (which `#insert` finds out, too). */
+  #isTaken(key: Buffer, alsoCurrent: boolean): boolean {
+    const isInTables = this.#live.some(
+      ({ set, span }) => (alsoCurrent || span !== undefined) && isInSpan(span, key) && set.has(key),
     )
-    return isFrozen || this.tables.segments.at(key) !== undefined
+    return isInTables || this.tables.segments.at(key) !== undefined
   }
 
   /** False where the key is taken. */
@@ -341,12 +347,7 @@ export class RowWriter {
  * Whether the standing row is replaced: by one whose signature was checked where its own was not, else by the earlier place. One
  * in a block stays, where the other is in none: it may never come into a block.
  */
-export function givesWay(
-  standing: Standing,
-  key: Buffer,
-  packed: Pick<PackedRows, 'place'>,
-  isUnjudged: boolean,
-): boolean {
+export function givesWay(standing: Standing, key: Buffer, packed: PlacedRow, isUnjudged: boolean): boolean {
   const isStandingUnjudged = standing.row.isUnjudged === true
   const isInBlocks = standing.row.height !== undefined && heightOf(key) !== undefined
   if (isStandingUnjudged === isUnjudged || !isInBlocks) return comesBefore(key, packed, standing)
@@ -358,7 +359,7 @@ export function givesWay(
  * transaction the one with the lowest offset counts, so that the order in which they are stated does not
  * matter.
  */
-function comesBefore(key: Buffer, packed: Pick<PackedRows, 'place'>, known: Standing): boolean {
+function comesBefore(key: Buffer, packed: PlacedRow, known: Standing): boolean {
   const order = compareRowKeys(key, 0, known.key, 0)
   if (order !== 0 || known.row.place === undefined) return order < 0
   return packed.place !== undefined && packed.place.rootItemOffset < known.row.place.rootItemOffset

@@ -14,27 +14,67 @@ export interface MergeSource {
   readonly isRemoved?: (row: number) => boolean
 }
 
+/**
+ * The numbers that the rows of one segment get in the new one. Where all rows stay together, as in a segment whose blocks are all
+ * before or behind those of the others, one distance says it: no memory is read in no order, and none is kept.
+ */
+export class RowNumbers {
+  #numbers: Uint32Array
+  #distance = -1
+
+  constructor(readonly rows: number) {
+    this.#numbers = new Uint32Array(rows)
+  }
+
+  /** The number of a row, or `leftOut`. */
+  of(row: number): number {
+    return this.#distance < 0 ? (this.#numbers[row] as number) : this.#distance + row
+  }
+
+  isLeftOut(row: number): boolean {
+    return this.of(row) === leftOut
+  }
+
+  set(row: number, number: number): void {
+    this.#numbers[row] = number
+  }
+
+  /** All rows have their numbers. */
+  settle(): void {
+    const numbers = this.#numbers
+    const [first] = numbers
+    if (first === undefined || first === leftOut) return
+    for (let row = 1; row < numbers.length; row += 1) if (numbers[row] !== first + row) return
+    this.#distance = first
+    this.#numbers = new Uint32Array(0)
+  }
+}
+
 /** Segments on their way to one: each row has its number there. */
 export class MergeOrder {
-  /** Of each row of each segment: its number in the new one, or `leftOut`. */
-  readonly numbers: readonly Uint32Array[]
+  /** Of each segment: the numbers of its rows in the new one. */
+  readonly numbers: readonly RowNumbers[]
   count = 0
   readonly #sources: readonly MergeSource[]
 
   constructor(sources: readonly MergeSource[]) {
     this.#sources = sources
-    this.numbers = sources.map(({ segment }) => new Uint32Array(segment.count))
+    this.numbers = sources.map(({ segment }) => new RowNumbers(segment.count))
   }
 
   /** Gives all rows their numbers: those of one id are one row, the one that comes first in the chain. */
   *run(): Generator<void> {
     for (const [at, { segment, isRemoved }] of this.#sources.entries()) {
       if (isRemoved === undefined) continue
-      const numbers = this.numbers[at] as Uint32Array
-      for (let row = 0; row < segment.count; row += 1) if (isRemoved(row)) numbers[row] = leftOut
+      for (let row = 0; row < segment.count; row += 1) if (isRemoved(row)) this.#of(at).set(row, leftOut)
     }
     yield* this.#leaveOutDuplicates()
     yield* this.#number()
+    for (const numbers of this.numbers) numbers.settle()
+  }
+
+  #of(at: number): RowNumbers {
+    return this.numbers[at] as RowNumbers
   }
 
   *#leaveOutDuplicates(): Generator<void> {
@@ -42,15 +82,14 @@ export class MergeOrder {
     for (const { at, prefix, row } of this.ids()) {
       steps += 1
       if (steps % stepsPerPause === 0) yield
-      const numbers = this.numbers[at] as Uint32Array
-      if (numbers[row] === leftOut) continue
+      const numbers = this.#of(at)
+      if (numbers.isLeftOut(row)) continue
       if (prefix === before && this.#isSameId(beforeAt, beforeRow, at, row)) {
         if (this.#comesBefore(beforeAt, beforeRow, at, row)) {
-          numbers[row] = leftOut
+          numbers.set(row, leftOut)
           continue
         }
-        const others = this.numbers[beforeAt] as Uint32Array
-        others[beforeRow] = leftOut
+        this.#of(beforeAt).set(beforeRow, leftOut)
       }
       before = prefix
       beforeAt = at
@@ -149,11 +188,11 @@ export class MergeOrder {
         if (isLess) least = head
       }
       if (least < 0) return
-      const numbers = this.numbers[heads[least] as number] as Uint32Array
+      const numbers = this.#of(heads[least] as number)
       const row = rows[least] as number
       rows[least] = row + 1
-      if (numbers[row] === leftOut) continue
-      numbers[row] = this.count
+      if (numbers.isLeftOut(row)) continue
+      numbers.set(row, this.count)
       this.count += 1
     }
   }

@@ -1,5 +1,5 @@
 import { LateCodes, lateCodesMax } from './late-codes.js'
-import { leftOut, type MergeOrder, type MergeSource, stepsPerPause } from './merge-order.js'
+import { leftOut, type MergeOrder, type MergeSource, type RowNumbers, stepsPerPause } from './merge-order.js'
 import { besideMax, type RowListReader } from './row-list.js'
 import type { Segment } from './segment.js'
 import type { SegmentDraft } from './segment-draft.js'
@@ -27,7 +27,7 @@ class WordHead {
   constructor(
     readonly at: number,
     private readonly segment: Segment,
-    numbers: Uint32Array,
+    numbers: RowNumbers,
   ) {
     this.rows = new NumberedRows(numbers)
     this.#words = segment.words.newBlock()
@@ -108,7 +108,7 @@ class NumberedRows {
   #end = 0
   #reader: RowListReader | undefined
 
-  constructor(private readonly numbers: Uint32Array) {}
+  constructor(private readonly numbers: RowNumbers) {}
 
   /** `reader`: the rows of its blocks follow. */
   begin(rows: Uint32Array, from: number, count: number, reader: RowListReader | undefined): boolean {
@@ -122,7 +122,7 @@ class NumberedRows {
   next(): boolean {
     for (;;) {
       while (this.#at < this.#end) {
-        const number = this.numbers[this.#rows[this.#at] as number] as number
+        const number = this.numbers.of(this.#rows[this.#at] as number)
         this.#at += 1
         if (number === leftOut) continue
         this.number = number
@@ -174,7 +174,7 @@ export class MergeWords {
 
   *run(): Generator<void> {
     for (const [at, { segment }] of this.sources.entries()) {
-      this.#put(new WordHead(at, segment, this.order.numbers[at] as Uint32Array))
+      this.#put(new WordHead(at, segment, this.order.numbers[at] as RowNumbers))
     }
     const heads = this.#heads
     const same: WordHead[] = []

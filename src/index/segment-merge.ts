@@ -1,7 +1,7 @@
 import { VarReader } from '../format/varbytes.js'
 import { type Form, FormCounter } from './forms.js'
 import type { LateCodes } from './late-codes.js'
-import { leftOut, MergeOrder, type MergeSource, stepsPerPause } from './merge-order.js'
+import { leftOut, MergeOrder, type MergeSource, type RowNumbers, stepsPerPause } from './merge-order.js'
 import { MergeWords } from './merge-words.js'
 import { rowFlag } from './row-record.js'
 import type { Segment } from './segment.js'
@@ -68,17 +68,17 @@ function* writeRows(
     if (number % stepsPerPause === 0) yield
     // Rows that follow each other are most often of one segment.
     for (let tried = 0; tried <= sources.length; tried += 1) {
-      const numbers = order.numbers[at] as Uint32Array
+      const numbers = order.numbers[at] as RowNumbers
       let row = next[at] as number
-      while (numbers[row] === leftOut) row += 1
+      while (row < numbers.rows && numbers.isLeftOut(row)) row += 1
       next[at] = row
-      if (numbers[row] === number) break
+      if (row < numbers.rows && numbers.of(row) === number) break
       at = (at + 1) % sources.length
     }
     const row = next[at] as number
     next[at] = row + 1
     const rewriter = rewriters[at]
-    if (rewriter === undefined || order.numbers[at]?.[row] !== number)
+    if (rewriter === undefined || order.numbers[at]?.of(row) !== number)
       throw new Error(`row ${number} is lost`)
     rewriter.write(row)
   }
@@ -87,7 +87,7 @@ function* writeRows(
 function* writeIds(order: MergeOrder, draft: SegmentDraft): Generator<void> {
   let steps = 0
   for (const { at, prefix, row } of order.ids()) {
-    const number = order.numbers[at]?.[row] as number
+    const number = (order.numbers[at] as RowNumbers).of(row)
     if (number !== leftOut) draft.ids.add(prefix, number)
     steps += 1
     if (steps % stepsPerPause === 0) yield

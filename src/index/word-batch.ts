@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { internNatively } from '../../native/words/words.js'
 import { halfSipHash, type SipSecret } from '../format/half-sip-hash.js'
 import { type Field, lengthBytes, wordField } from './word-key.js'
 
@@ -16,10 +17,12 @@ export class WordBatch {
   #words = new Int32Array(1024)
   readonly #outcome = new Int32Array(2)
   readonly #secret: SipSecret
+  readonly #secretWords: Int32Array
 
   constructor() {
     const secret = randomBytes(8)
     this.#secret = { low: secret.readInt32LE(0), high: secret.readInt32LE(4) }
+    this.#secretWords = Int32Array.of(this.#secret.low, this.#secret.high)
   }
 
   /** Bytes of memory that its words hold. */
@@ -77,17 +80,51 @@ export class WordBatch {
     return this.#intern(from, putRange(keys, to, bytes, value + 1, end))
   }
 
-  #room(size: number): void {
+  /**
+   * The numbers of the words of a message: of each its field, where it begins and where it ends, as `ofTagIn` and `ofFieldIn` take
+   * them. Throws a RangeError on a tag whose lengths do not fit.
+   */
+  internAll(message: Uint8Array, words: Uint32Array): Uint32Array {
+    const numbers = new Uint32Array(words.length / 3)
+    if (internNatively === undefined) return this.#internHere(message, words, numbers)
+    let bytes = 0
+    for (let at = 0; at < words.length; at += 3)
+      bytes += 1 + (words[at + 2] as number) - (words[at + 1] as number)
+    this.#room((this.starts[this.count] as number) + bytes, numbers.length)
+    this.#rehash(2 * (this.count + numbers.length))
+    const { keys, starts } = this
+    const memory = { keys, starts, hashes: this.#hashes, slots: this.#slots, secret: this.#secretWords }
+    this.count = internNatively(memory, this.count, message, words, numbers)
+    return numbers
+  }
+
+  /** Without the addon. */
+  #internHere(message: Uint8Array, words: Uint32Array, numbers: Uint32Array): Uint32Array {
+    for (let at = 0; at < numbers.length; at += 1) {
+      const [field, from, to] = [
+        words[3 * at] as Field,
+        words[3 * at + 1] as number,
+        words[3 * at + 2] as number,
+      ]
+      const isTag = field === wordField.tag
+      numbers[at] = isTag ? this.ofTagIn(message, from, to) : this.ofFieldIn(field, message, from, to)
+    }
+    return numbers
+  }
+
+  /** Room for keys up to `size` bytes, and so many more words. */
+  #room(size: number, words = 1): void {
     if (size > this.keys.length) {
       const larger = Buffer.allocUnsafeSlow(2 * size)
       this.keys.copy(larger)
       this.keys = larger
     }
-    if (this.count + 2 <= this.starts.length) return
-    const starts = new Uint32Array(2 * this.starts.length)
+    if (this.count + words < this.starts.length) return
+    const length = 2 * Math.max(this.starts.length, words)
+    const starts = new Uint32Array(length)
     starts.set(this.starts)
     this.starts = starts
-    const hashes = new Int32Array(2 * this.#hashes.length)
+    const hashes = new Int32Array(length)
     hashes.set(this.#hashes)
     this.#hashes = hashes
   }
@@ -106,7 +143,7 @@ export class WordBatch {
     this.#hashes[word] = hash
     this.starts[word + 1] = to
     this.count += 1
-    if (2 * this.count > this.#slots.length) this.#rehash()
+    this.#rehash(2 * this.count)
     return word
   }
 
@@ -134,8 +171,12 @@ export class WordBatch {
     return this.#outcome[0] as number
   }
 
-  #rehash(): void {
-    this.#slots = new Int32Array(2 * this.#slots.length)
+  /** Room for so many slots, half of which have a word. */
+  #rehash(needed: number): void {
+    let { length } = this.#slots
+    if (needed <= length) return
+    while (length < needed) length *= 2
+    this.#slots = new Int32Array(length)
     const mask = this.#slots.length - 1
     for (let word = 0; word < this.count; word += 1) {
       let slot = (this.#hashes[word] as number) & mask

@@ -1,3 +1,4 @@
+import { sortNatively } from '../../native/words/words.js'
 import { compareBytes } from './word-key.js'
 
 /** A position in a sort key: the four bytes above it stay exact in a double. */
@@ -16,11 +17,19 @@ interface Texts {
 export const textsMax = positions
 
 /**
- * The order of `count` texts, which all differ: the least first. Sorts by four bytes at a time as doubles that hold them and a
- * position, which is what the engine sorts fastest.
+ * The order of `count` texts, which all differ: the least first. Without the addon it sorts by four bytes at a time as doubles that
+ * hold them and a position, which is what the engine sorts fastest.
  */
 export function sortedTexts(bytes: Uint8Array, starts: Uint32Array, count: number): Uint32Array {
   if (count > positions) throw new RangeError(`${count} texts are too many to be sorted at once`)
+  if (sortNatively === undefined) return sortedHere(bytes, starts, count)
+  const order = new Uint32Array(count)
+  sortNatively(bytes, starts, order)
+  return order
+}
+
+/** The same without the addon. */
+export function sortedHere(bytes: Uint8Array, starts: Uint32Array, count: number): Uint32Array {
   const order = Uint32Array.from({ length: count }, (_, at) => at)
   sort({ bytes, starts, order }, 0, count, 0)
   return order

@@ -61,7 +61,18 @@ t.test(
     const found = await missing(folder)
     t.same(
       found.map(({ addon }) => addon),
-      ['client', 'server', 'mapped', 'digest', 'ed25519', 'secp256k1', 'crash', 'database', 'schedule'],
+      [
+        'client',
+        'server',
+        'mapped',
+        'digest',
+        'ed25519',
+        'secp256k1',
+        'crash',
+        'database',
+        'words',
+        'schedule',
+      ],
     )
     t.match(found.find(({ addon }) => addon === 'mapped')?.reason, 'x.cc:1: error: no such thing')
     t.match(found.find(({ addon }) => addon === 'server')?.reason, 'it was not built here')

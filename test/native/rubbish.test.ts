@@ -71,8 +71,8 @@ const wrongThings: readonly (readonly [kind: string, value: unknown])[] = [
   ['function', () => 1],
 ]
 
-/** What an argument is: a whole number, any amount, or one of the kinds above. */
-type Kind = 'whole' | 'amount' | 'bytes' | 'text' | 'boolean' | 'function' | 'buffer' | 'handle'
+/** What an argument is: a whole number, any amount, an array of larger numbers, or one of the kinds above. */
+type Kind = 'whole' | 'amount' | 'bytes' | 'text' | 'boolean' | 'function' | 'buffer' | 'handle' | 'array'
 
 interface Right {
   readonly call: Call
@@ -121,6 +121,7 @@ const digest = loadAddon<Addon>('digest')
 const ed25519 = loadAddon<Addon>('ed25519')
 const secp256k1 = loadAddon<Addon>('secp256k1')
 const schedule = loadAddon<Addon>('schedule')
+const words = loadAddon<Addon>('words')
 const crash = loadAddon<Addon>('crash')
 const server = loadAddon<Addon>('server')
 const built = mapped !== undefined && digest !== undefined && server !== undefined
@@ -234,6 +235,28 @@ t.test('secp256k1', { skip: secp256k1 === undefined && skip }, async (t) => {
     call: callOf(secp256k1, 'sign'),
     kinds: ['bytes', 'bytes', 'bytes'],
     args: () => [digest, digest, key],
+  })
+})
+
+t.test('words', { skip: words === undefined && skip }, async (t) => {
+  const starts = Uint32Array.of(0, 1, 3, 3, 3)
+  refusesRubbish(t, 'sort', {
+    call: callOf(words, 'sort'),
+    kinds: ['bytes', 'array', 'array'],
+    args: () => [new Uint8Array(3), starts, new Uint32Array(2)],
+  })
+  const table = () => [new Uint8Array(64), new Uint32Array(8), new Int32Array(8), new Int32Array(16), 0]
+  refusesRubbish(t, 'intern', {
+    call: callOf(words, 'intern'),
+    kinds: ['bytes', 'array', 'array', 'array', 'whole', 'array', 'bytes', 'array', 'array'],
+    args: () => [
+      ...table(),
+      new Int32Array(2),
+      new Uint8Array(8),
+      Uint32Array.of(1, 0, 8),
+      new Uint32Array(1),
+    ],
+    beyond: { 4: 2 ** 31 },
   })
 })
 

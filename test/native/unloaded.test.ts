@@ -24,7 +24,7 @@ t.test('a bus error behind the end of their thread meets a handler that is there
     [...process.execArgv, '--input-type=module', '--eval', program],
     { encoding: 'utf8', cwd: fileURLToPath(new URL('../../..', import.meta.url)) },
   )
-  t.match(stdout, /crash database digest ed25519 mapped schedule secp256k1 server/)
+  t.match(stdout, /crash database digest ed25519 mapped schedule secp256k1 server words/)
   t.equal(signal, 'SIGBUS')
   t.end()
 })
