@@ -249,7 +249,7 @@ async function main(): Promise<void> {
     'index' in built ? built.index : await catalogOf(values['no-catalog'], { ...settings, folder })
   const names = [...(segment === undefined ? [] : ['segments']), ...(index === undefined ? [] : ['catalog'])]
   const head = ['us of processor time, us at the 99th percentile', ...names.flatMap((name) => [name, 'p99'])]
-  const rows = asked({ ...built, segment, index }, asks, Math.floor(settings.items / 50))
+  const rows = measuredKinds({ ...built, segment, index }, asks, Math.floor(settings.items / 50))
   for (const line of table(head, rows)) say(line)
   if (values.folder === undefined) rmSync(folder, { recursive: true, force: true })
 }
@@ -258,7 +258,7 @@ async function catalogOf(isLeftOut: boolean, settings: Settings): Promise<ChainI
   return isLeftOut ? undefined : buildCatalog(settings)
 }
 
-interface Asked {
+interface Measured {
   readonly segment: Segment | undefined
   readonly index: ChainIndex | undefined
   readonly ids: readonly Uint8Array[]
@@ -266,7 +266,7 @@ interface Asked {
 }
 
 /** Questions of each kind, to what there is. */
-function asked({ segment, index, ids, bundles }: Asked, asks: number, owners: number): string[][] {
+function measuredKinds({ segment, index, ids, bundles }: Measured, asks: number, owners: number): string[][] {
   const idOf = (at: number): Uint8Array => ids[(at * 7919) % ids.length] ?? noId
   const absent = (at: number): Uint8Array => named(9, at)
   const both = (

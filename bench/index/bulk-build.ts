@@ -64,7 +64,7 @@ export async function buildInBulk(settings: BulkSettings): Promise<BulkBuilt> {
   const measured = (act: () => Promise<unknown>): Promise<void> =>
     sampler === undefined ? spent.during(act) : sampler.during(() => spent.during(act))
   const [ids, bundles]: [Uint8Array[], Uint8Array[]] = [[], []]
-  let [blocks, saidAt] = [0, 0]
+  let [blocks, shown] = [0, 0]
   for await (const made of madeElsewhere(settings.items)) {
     ids.push(...made.ids)
     bundles.push(...made.bundles)
@@ -73,9 +73,9 @@ export async function buildInBulk(settings: BulkSettings): Promise<BulkBuilt> {
       (parts) => ({ kind: 'bulk', session, parts: parts as BulkPart[] }) as const,
     )
     await measured(() => Promise.all(messages.map((message) => keeper.handle(message))))
-    if (blocks * 2000 < saidAt + sayEvery) continue
-    saidAt = blocks * 2000
-    say(`${saidAt} rows, ${(spent.us / saidAt).toFixed(1)} us a row so far, ${memoryMiB()} MiB at most`)
+    if (blocks * 2000 < shown + sayEvery) continue
+    shown = blocks * 2000
+    say(`${shown} rows, ${(spent.us / shown).toFixed(1)} us a row so far, ${memoryMiB()} MiB at most`)
   }
   await measured(async () => {
     await keeper.handle({ kind: 'bulk-end', session })

@@ -30,8 +30,8 @@ const addon = loadAddon<Addon>('words')
 export const wordsBy: 'addon' | 'fallback' = addon === undefined ? 'fallback' : 'addon'
 
 /**
- * Fills `order` with the numbers of texts, the least first; text `at` lies from `starts[at]` to `starts[at + 1]`, and no two are the
- * same. Undefined without the addon.
+ * Fills `order` with the numbers of texts, the least first; text `at` lies from `starts[at]` to `starts[at + 1]`, and no two are
+ * the same. Undefined without the addon.
  */
 export const sortNatively: Addon['sort'] | undefined = addon?.sort
 

@@ -21,8 +21,8 @@ export interface MessageKey {
 const noBytes: Buffer = Buffer.alloc(0)
 
 /**
- * The rows of a message (pack.ts), one after the other: stands in front of the first. Words are their places in the message, from 1
- * on; byte fields are views of it. Throws a RangeError on what `RowPacker` did not write.
+ * The rows of a message (pack.ts), one after the other: stands in front of the first. Words are their places in the message, from
+ * 1 on; byte fields are views of it. Throws a RangeError on what `RowPacker` did not write.
  */
 export class MessageRows {
   id: Buffer = noBytes

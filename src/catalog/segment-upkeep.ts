@@ -59,7 +59,7 @@ const wordsAtOnce = 16_384
 const stepsEach = 1
 /** For each row that came in: it is read and written once. */
 const rowsPerRow = 6
-/** It is merged twice, in four passes over rows or ids and one over its words, of which it has up to eight that few others have. */
+/** It is merged twice, in four passes over rows or ids and one over its words: up to eight that few others have. */
 const stepsPerRow = 24 / 4096
 /** For each row that came in: a third more than may have to be moved for it, so that it comes to an end. */
 const movedPerRow = 16

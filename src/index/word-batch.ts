@@ -81,8 +81,8 @@ export class WordBatch {
   }
 
   /**
-   * The numbers of the words of a message: of each its field, where it begins and where it ends, as `ofTagIn` and `ofFieldIn` take
-   * them. Throws a RangeError on a tag whose lengths do not fit.
+   * The numbers of the words of a message: of each its field, where it begins and where it ends, as `ofTagIn` and `ofFieldIn`
+   * take them. Throws a RangeError on a tag whose lengths do not fit.
    */
   internAll(message: Uint8Array, words: Uint32Array): Uint32Array {
     const numbers = new Uint32Array(words.length / 3)

@@ -17,8 +17,8 @@ interface Texts {
 export const textsMax = positions
 
 /**
- * The order of `count` texts, which all differ: the least first. Without the addon it sorts by four bytes at a time as doubles that
- * hold them and a position, which is what the engine sorts fastest.
+ * The order of `count` texts, which all differ: the least first. Without the addon it sorts by four bytes at a time as doubles
+ * that hold them and a position, which is what the engine sorts fastest.
  */
 export function sortedTexts(bytes: Uint8Array, starts: Uint32Array, count: number): Uint32Array {
   if (count > positions) throw new RangeError(`${count} texts are too many to be sorted at once`)

@@ -118,7 +118,18 @@ t.test(
         const found = paths.filter((path) => path.endsWith(`/prebuilt/linux-${arch}-glibc.node`))
         t.strictSame(
           found.map((path) => path.split('/')[1]),
-          ['client', 'crash', 'database', 'digest', 'ed25519', 'mapped', 'schedule', 'secp256k1', 'server', 'words'],
+          [
+            'client',
+            'crash',
+            'database',
+            'digest',
+            'ed25519',
+            'mapped',
+            'schedule',
+            'secp256k1',
+            'server',
+            'words',
+          ],
         )
       })
     }
