@@ -11,7 +11,7 @@ const addons = {
   secp256k1: 'signatures of Ethereum wallets are checked by noble, which takes twenty times as long',
   crash: 'a start after a crash looks at the upper pages of each database only',
   database: 'a disk that refuses a write to a database may end the program',
-  words: 'imports in bulk and flushes of the index take a third more time',
+  words: 'imports in bulk and flushes of the index take a quarter more time',
   schedule: 'threads of the background are nice only, and may delay requests',
 } as const
 

@@ -45,7 +45,7 @@ const without = {
   schedule: 'threads of the background are nice only',
   secp256k1: 'its slower TypeScript fallback takes over',
   server: 'its slower TypeScript fallback takes over',
-  words: 'imports in bulk and flushes of the index take a third more time',
+  words: 'imports in bulk and flushes of the index take a quarter more time',
 }
 
 /**

@@ -136,6 +136,9 @@ napi_value sort(napi_env env, napi_callback_info info) {
   if (!arguments.good) return nullptr;
   if (order.count >= starts.count) return refuse(env, "texts without a start");
   if (order.count >= kTextsMax) return refuse(env, "too many texts");
+  // Starts were checked once. They must not change while the order is written.
+  bool isApart = starts.start + starts.count <= order.start || order.start + order.count <= starts.start;
+  if (order.count > 0 && !isApart) return refuse(env, "memory is given twice");
   for (size_t at = 0; at < order.count; at += 1) {
     if (starts.start[at] > starts.start[at + 1]) return refuse(env, "a text ends before it begins");
     order.start[at] = static_cast<uint32_t>(at);

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { internNatively, wordsBy } from '../../native/words/words.js'
+import { internNatively, sortNatively, wordsBy } from '../../native/words/words.js'
 import { WordBatch } from '../../src/index/word-batch.js'
 import { tagKey, wordField } from '../../src/index/word-key.js'
 import { sortedHere, sortedTexts } from '../../src/index/word-sort.js'
@@ -39,6 +39,18 @@ t.test('texts are sorted as bytes are compared', { skip }, async (t) => {
   isRight([])
   // Each begins with all before it: no depth of the sort is too deep.
   isRight(Array.from({ length: 300 }, (_, at) => Buffer.alloc(30 * (300 - at), 0x61)))
+})
+
+t.test('an order does not lie in the memory of the starts', { skip }, async (t) => {
+  const sort = sortNatively as NonNullable<typeof sortNatively>
+  const all = new Uint32Array(8)
+  for (const at of [0, 3, 4, 6]) {
+    const order = all.subarray(at, at + 2)
+    const within = () => sort(new Uint8Array(0), all.subarray(2, 5), order)
+    if (at < 2 || at >= 5) t.doesNotThrow(within)
+    else t.throws(within, RangeError)
+  }
+  t.throws(() => sort(new Uint8Array(0), all.subarray(1, 4), all.subarray(0, 2)), RangeError)
 })
 
 /** A message with owners and tags as pack.ts writes them, and where each word is. */
