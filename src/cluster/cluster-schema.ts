@@ -65,6 +65,43 @@ export const clusterMigrations: readonly ClusterMigration[] = [
     `,
     back: 'DROP TABLE cluster_free;',
   },
+  {
+    forward: `
+      CREATE TABLE cluster_uploads (
+        id text COLLATE "C" PRIMARY KEY,
+        body text NOT NULL,
+        version bigint NOT NULL DEFAULT 1,
+        kind smallint NOT NULL,
+        due_ms bigint NOT NULL,
+        takes boolean NOT NULL,
+        ordered boolean NOT NULL,
+        owes boolean NOT NULL,
+        client text,
+        paid boolean NOT NULL,
+        bytes bigint NOT NULL DEFAULT 0,
+        files integer NOT NULL DEFAULT 0,
+        cut integer NOT NULL DEFAULT 0,
+        seq bigint NOT NULL DEFAULT 0,
+        writer bigint NOT NULL DEFAULT 0,
+        claim bigint NOT NULL DEFAULT 0,
+        claimed_by uuid,
+        claimed_until timestamptz,
+        stage text
+      );
+      CREATE INDEX cluster_uploads_due ON cluster_uploads (kind, due_ms);
+      CREATE INDEX cluster_uploads_left ON cluster_uploads (id) WHERE ordered OR claimed_by IS NOT NULL OR owes;
+      CREATE TABLE cluster_upload_parts (
+        upload text COLLATE "C" NOT NULL,
+        start bigint NOT NULL,
+        size bigint NOT NULL,
+        object text NOT NULL,
+        seq bigint NOT NULL,
+        PRIMARY KEY (upload, start)
+      );
+      CREATE INDEX cluster_upload_parts_seq ON cluster_upload_parts (upload, seq);
+    `,
+    back: 'DROP TABLE cluster_upload_parts, cluster_uploads;',
+  },
 ]
 
 /** Steps that this release knows. */

@@ -29,6 +29,7 @@ import { UploadsDesk } from '../upload/uploads-desk.js'
 import { chainOptions } from './chain-options.js'
 import { clientsOf, paceOf } from './client-options.js'
 import { itemKeyPath } from './key-paths.js'
+import { openSharedParts, type SharedParts } from './open-shared-parts.js'
 import { type ServiceListeners, serviceListeners } from './service-listeners.js'
 import type { ThreadNews } from './thread-news.js'
 import {
@@ -55,6 +56,8 @@ interface UploadParts {
   readonly adminKey: AdminKey
   /** Of the service's wallet. */
   readonly address: string
+  /** Undefined: uploads in parts belong to this machine. */
+  readonly shared: SharedParts | undefined
 }
 
 /** The upload service: its sockets, the log of accepted items, and what becomes of them. */
@@ -71,10 +74,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
   const logFolder = uploadFolders(settings).log
   const freeMinBytes = rules.diskMinBytes ?? given.memory.disk.freeMinBytes
   await height.start(server.network === 'devnet' ? 2000 : 15_000)
-  for (const item of records.lost) {
-    const announced = keptItem(logFolder, item)
-    if (announced !== undefined) void announcer.announce(announced)
-  }
+  announceLost(records, logFolder, announcer)
   const parts: UploadParts = {
     given,
     tools,
@@ -86,6 +86,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
     blockedOwners,
     adminKey: new AdminKey(given.adminKey),
     address: normalizedAddress(Buffer.from(tools.modulus, 'base64url')),
+    shared: await openSharedParts(given, tools, accepting.signing),
   }
   const taking = openTaking(parts)
   // The first price is requested from a node: no uploader waits for that.
@@ -107,6 +108,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
       // Before what is waited for: a disk that is full would be waited for, too.
       closing.abort()
       await taking.open.close()
+      await parts.shared?.close()
       await bundling.close()
       await records.webhooks?.stop()
       await telling
@@ -116,6 +118,17 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
       await records.sharedFree?.close()
       await records.uploads.environment.close()
     },
+  }
+}
+
+function announceLost(
+  { lost }: UploadRecords,
+  logFolder: string,
+  announcer: UploadAccepting['announcer'],
+): void {
+  for (const item of lost) {
+    const announced = keptItem(logFolder, item)
+    if (announced !== undefined) void announcer.announce(announced)
   }
 }
 
@@ -154,7 +167,7 @@ function shownOf({ given: { settings, gateway } }: UploadParts) {
 }
 
 function openTaking(parts: UploadParts): UploadTaking {
-  const { given, tools, records, accepting, room, clients, blockedOwners, address } = parts
+  const { given, tools, records, accepting, room, clients, blockedOwners, address, shared } = parts
   const { settings } = given
   const { uploads: rules, server } = settings
   const { uploads, pools, sales, intake } = records
@@ -177,7 +190,8 @@ function openTaking(parts: UploadParts): UploadTaking {
     blockedOwners,
     partsFolder: uploadFolders(settings).parts,
     partsMaxBytes: rules.partsMaxBytes,
-    secret: uploadSecret(uploads),
+    ...(shared === undefined ? {} : { shared }),
+    secret: shared?.secret ?? uploadSecret(uploads),
     signer: itemKey(itemKeyPath(settings)),
     protocol: server.network === 'devnet' ? 'http' : 'https',
     clients,

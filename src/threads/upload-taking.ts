@@ -20,6 +20,8 @@ import { multipartRoutes } from '../upload/parts/multipart-routes.js'
 import { OpenUploads } from '../upload/parts/open-uploads.js'
 import { PaidParts } from '../upload/parts/paid-parts.js'
 import { PartFiles } from '../upload/parts/part-files.js'
+import type { PartRecords } from '../upload/parts/part-records.js'
+import type { PartStore } from '../upload/parts/part-store.js'
 import { ResumableUploads } from '../upload/parts/resumable.js'
 import { resumableRoutes } from '../upload/parts/resumable-routes.js'
 import type { FreePools } from '../upload/records/free-pools.js'
@@ -51,6 +53,8 @@ export interface UploadTakingParts {
   /** Folder of parts of items that are not whole yet, and how many bytes may lie there. */
   readonly partsFolder: string
   readonly partsMaxBytes: number
+  /** Uploads in parts that other machines go on with, too; absent: they belong to this machine. */
+  readonly shared?: { readonly records: PartRecords; readonly files: PartStore }
   /** Makes ids of uploads out of payments. */
   readonly secret: Uint8Array
   /** Signs items of bytes that nobody has signed. */
@@ -70,7 +74,7 @@ export interface UploadTakingParts {
 
 export interface UploadTaking {
   readonly routes: readonly UploadRoute[]
-  readonly records: MultipartRecords
+  readonly records: PartRecords
   readonly open: OpenUploads
   /** Of parts, and of requests that are read. */
   readonly room: HeldRoom
@@ -84,25 +88,25 @@ export function uploadTaking(parts: UploadTakingParts): UploadTaking {
     const refusal = parts.storeRefusal?.()
     return parts.full(bytes) ?? (refusal === undefined ? undefined : answerOf(refusal))
   }
-  const { clients, clock, logger, blockedOwners, partsFolder, partsMaxBytes } = parts
+  const { clients, clock, logger, blockedOwners, partsMaxBytes } = parts
   const arriving = new HeldRoom({ ...sharesOfRequests, disk })
   const taking = { intake, log, itemMaxBytes, blockedOwners, full, arriving }
   const single = new SingleUpload(taking)
   const bought = usdc === undefined ? {} : { usdc }
   const clientOf = (request: Parameters<Clients['of']>[0]): string => clients.of(request).address
   const payments = new UsdcUploads({ sales, single, protocol: parts.protocol, clientOf, clock, ...bought })
-  const records = new MultipartRecords(uploads.environment, clock)
+  const { records, files, isHere } = partsOf(parts)
   const paid =
     usdc === undefined || credits === undefined
       ? undefined
       : new PaidParts({ ...parts, payments, usdc, credits, records })
-  const room = new HeldRoom({ ...sharesOfParts, maxBytes: partsMaxBytes, disk })
+  const room = new HeldRoom({ ...sharesOfParts, maxBytes: partsMaxBytes, disk: isHere ? disk : elsewhere })
   const open = new OpenUploads({
     ...taking,
     uploads,
     records,
     ...(paid === undefined ? {} : { paid }),
-    files: new PartFiles(partsFolder),
+    files,
     room,
     clock,
     logger,
@@ -112,6 +116,20 @@ export function uploadTaking(parts: UploadTakingParts): UploadTaking {
   const resumable = new ResumableUploads(open, single, clients)
   const routes = routesOf(parts, { multipart, payments, raw, resumable, single })
   return { routes, records, open, room, arriving }
+}
+
+/** What lies in an object store takes nothing of this disk. */
+const elsewhere: RoomBounds['disk'] = { leftBytes: Number.POSITIVE_INFINITY, expect: () => undefined }
+
+/** `isHere`: parts lie on this disk. */
+function partsOf({ shared, uploads, clock, partsFolder }: UploadTakingParts): {
+  readonly records: PartRecords
+  readonly files: PartStore
+  readonly isHere: boolean
+} {
+  if (shared !== undefined) return { ...shared, isHere: false }
+  const records = new MultipartRecords(uploads.environment, clock)
+  return { records, files: new PartFiles(partsFolder), isHere: true }
 }
 
 interface Ways {

@@ -3,8 +3,8 @@ import { Client } from 'pg'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import type { FreeTaker } from '../../src/upload/records/free-pools.js'
+import { type PostgresServer, postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { eventually } from '../eventually.js'
-import { type PostgresServer, postgresFolder, startPostgres } from '../ledger/postgres-server.js'
 import { type FreeMachine, freeMachine } from './free-rig.js'
 
 const skip = postgresFolder === undefined ? 'no PostgreSQL here' : false

@@ -3,7 +3,7 @@ import t from 'tap'
 import { FreePools } from '../../src/upload/records/free-pools.js'
 import { openUploadTables } from '../../src/upload/records/uploads.js'
 import { freeMachine } from '../cluster/free-rig.js'
-import { postgresFolder, startPostgres } from '../ledger/postgres-server.js'
+import { postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { conformFreeBytes, freeRulesOfTests } from './free-bytes.js'
 
 t.test('one machine', async (t) => {

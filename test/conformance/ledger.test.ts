@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../../src/actor/clock.js'
 import { EmbeddedLedger } from '../../src/ledger/embedded.js'
 import { headKey } from '../../src/ledger/head-key.js'
 import { PostgresLedger } from '../../src/ledger/postgres.js'
-import { postgresFolder, startPostgres } from '../ledger/postgres-server.js'
+import { postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { hold, ledgerConformance, topUp } from './ledger.js'
 
 // What was just written is found through memory, and after so many transfers and records through the tables.

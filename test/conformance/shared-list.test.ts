@@ -3,7 +3,7 @@ import { ModerationStore } from '../../src/moderation/moderation-store.js'
 import { LocalRegistry } from '../../src/names/local-registry.js'
 import { hasRedis } from '../admission/redis-server.js'
 import { clusterOfTwo } from '../cluster/cluster-rig.js'
-import { postgresFolder, startPostgres } from '../ledger/postgres-server.js'
+import { postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { conformSharedList } from './shared-list.js'
 
 t.test('two programs on one disk', async (t) => {

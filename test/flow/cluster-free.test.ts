@@ -4,8 +4,8 @@ import { parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { normalizedAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
+import { postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { eventually } from '../eventually.js'
-import { postgresFolder, startPostgres } from '../ledger/postgres-server.js'
 import { type Running, run } from './running.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 22))

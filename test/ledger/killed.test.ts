@@ -8,8 +8,8 @@ import { systemClock } from '../../src/actor/clock.js'
 import { EmbeddedLedger } from '../../src/ledger/embedded.js'
 import type { MoneyLedger } from '../../src/ledger/ledger-port.js'
 import { PostgresLedger } from '../../src/ledger/postgres.js'
+import { postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { random } from '../property.js'
-import { postgresFolder, startPostgres } from './postgres-server.js'
 
 const child = fileURLToPath(new URL('killed-child.js', import.meta.url))
 /** Each takes as long as a process takes to start; LEDGER_KILLS asks for more. */

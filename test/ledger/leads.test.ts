@@ -5,9 +5,9 @@ import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { pause, systemClock } from '../../src/actor/clock.js'
 import { PostgresLeads } from '../../src/ledger/postgres-leads.js'
+import { postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { eventually } from '../eventually.js'
 import { suspend } from '../suspend.js'
-import { postgresFolder, startPostgres } from './postgres-server.js'
 
 const child = fileURLToPath(new URL('leads-child.js', import.meta.url))
 

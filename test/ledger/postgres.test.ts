@@ -8,8 +8,8 @@ import { systemClock } from '../../src/actor/clock.js'
 import { headKey } from '../../src/ledger/head-key.js'
 import { isRejected } from '../../src/ledger/ledger-port.js'
 import { PostgresLedger } from '../../src/ledger/postgres.js'
+import { postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { random } from '../property.js'
-import { postgresFolder, startPostgres } from './postgres-server.js'
 
 const facts = { reason: 'test', reference: 'r' }
 

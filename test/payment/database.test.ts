@@ -1,7 +1,7 @@
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { PostgresLedger } from '../../src/ledger/postgres.js'
-import { postgresFolder, startPostgres } from '../ledger/postgres-server.js'
+import { postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { paymentRig } from './rig.js'
 
 const skip = postgresFolder === undefined ? 'no PostgreSQL here' : false

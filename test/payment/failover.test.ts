@@ -7,8 +7,8 @@ import { systemClock } from '../../src/actor/clock.js'
 import type { Log } from '../../src/actor/log.js'
 import { PostgresLedger } from '../../src/ledger/postgres.js'
 import { makeServiceToken } from '../../src/payment/calls/service-token.js'
+import { type PostgresServer, postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { eventually } from '../eventually.js'
-import { type PostgresServer, postgresFolder, startPostgres } from '../ledger/postgres-server.js'
 import { type PaymentRig, paymentRig, secret } from './rig.js'
 
 const skip = postgresFolder === undefined ? 'no PostgreSQL here' : false

@@ -10,8 +10,8 @@ import { isLedgerGone } from '../../src/ledger/ledger-port.js'
 import { PostgresLedger } from '../../src/ledger/postgres.js'
 import { CreditsDesk } from '../../src/payment/operator/credits-desk.js'
 import { fixedOracle } from '../../src/payment/prices/oracle.js'
+import { postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { eventually } from '../eventually.js'
-import { postgresFolder, startPostgres } from '../ledger/postgres-server.js'
 
 const skip = postgresFolder === undefined ? 'no PostgreSQL here' : false
 

@@ -13,7 +13,7 @@ import { Approvals } from '../../src/payment/books/approvals.js'
 import { LedgerCredits } from '../../src/payment/books/credits.js'
 import { accountOf, Wallets } from '../../src/payment/books/wallets.js'
 import { isDenied } from '../../src/payment/credits-port.js'
-import { postgresFolder, startPostgres } from '../ledger/postgres-server.js'
+import { postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { below, pick } from '../property.js'
 
 const addresses = [1, 2, 3, 4].map((at) => Buffer.alloc(32, at).toString('base64url'))

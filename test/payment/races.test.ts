@@ -11,7 +11,7 @@ import { PostgresLedger } from '../../src/ledger/postgres.js'
 import { approvalFaults } from '../../src/payment/books/approval-faults.js'
 import { makeServiceToken } from '../../src/payment/calls/service-token.js'
 import type { ChainReader } from '../../src/payment/chains/seen-payment.js'
-import { postgresFolder, startPostgres } from '../ledger/postgres-server.js'
+import { postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { random } from '../property.js'
 import { type PaymentRig, paymentRig, secret } from './rig.js'
 

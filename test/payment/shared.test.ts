@@ -4,8 +4,8 @@ import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { PostgresLedger } from '../../src/ledger/postgres.js'
 import type { Letter, Mailer } from '../../src/payment/books/outbox.js'
+import { postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { eventually } from '../eventually.js'
-import { postgresFolder, startPostgres } from '../ledger/postgres-server.js'
 import { type PaymentRig, paymentRig } from './rig.js'
 
 const skip = postgresFolder === undefined ? 'no PostgreSQL here' : false

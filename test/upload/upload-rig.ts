@@ -12,7 +12,7 @@ import { ed25519Signer } from '../../src/proof/sign.js'
 import type { Environment } from '../../src/store/lmdb.js'
 import { DurableLog, durableLogDefaults } from '../../src/store/segments/durable-log.js'
 import { uploadTaking } from '../../src/threads/upload-taking.js'
-import type { UploadAnswer } from '../../src/upload/calls/upload-answers.js'
+import { diskAnswer, type UploadAnswer } from '../../src/upload/calls/upload-answers.js'
 import type { UploadRoute } from '../../src/upload/calls/upload-service.js'
 import { FreeTurns } from '../../src/upload/intake/free-turns.js'
 import { ItemIntake } from '../../src/upload/intake/item-intake.js'
@@ -21,6 +21,8 @@ import type { ReceiptRank } from '../../src/upload/intake/signing.js'
 import { ItemAnnouncer } from '../../src/upload/news/item-announcer.js'
 import type { MultipartRecords } from '../../src/upload/parts/multipart-records.js'
 import type { OpenUploads } from '../../src/upload/parts/open-uploads.js'
+import type { PartRecords } from '../../src/upload/parts/part-records.js'
+import type { PartStore } from '../../src/upload/parts/part-store.js'
 import { FreePools, type FreeRules } from '../../src/upload/records/free-pools.js'
 import { Uploads } from '../../src/upload/records/uploads.js'
 import type { HeldRoom } from '../../src/upload/room/held-room.js'
@@ -62,6 +64,12 @@ export interface RigOptions {
   readonly look?: UsdcPort['look']
   /** What the disk has for what arrives; absent: plenty. */
   readonly leftBytes?: () => number
+  /** Uploads in parts that other machines have, too. */
+  readonly shared?: { readonly records: PartRecords; readonly files: PartStore }
+  /** Of parts that wait; 10 GB where absent. */
+  readonly partsMaxBytes?: number
+  /** Of the log and of parts. */
+  readonly folder?: string
 }
 
 const allFree: FreeRules = { itemMaxBytes: 107_520, walletBytes: 1e9, rangeBytes: 1e9, exemptWallets: [] }
@@ -82,10 +90,12 @@ export async function uploadRig(
     turns,
     look,
     leftBytes = () => 1e12,
+    shared,
+    partsMaxBytes = 1e10,
+    folder = scratch('uploads'),
   }: RigOptions = {},
 ): Promise<UploadRig> {
   const closing = new AbortController()
-  const folder = scratch('uploads')
   const questions: string[] = []
   const tell =
     <T>(word: string, value: T) =>
@@ -162,7 +172,8 @@ export async function uploadRig(
     itemMaxBytes,
     blockedOwners,
     partsFolder: join(folder, 'parts'),
-    partsMaxBytes: 1e10,
+    partsMaxBytes,
+    ...(shared === undefined ? {} : { shared }),
     secret: Buffer.alloc(32, 9),
     signer: ed25519Signer(Buffer.alloc(32, 9)),
     protocol: 'http',
@@ -181,7 +192,9 @@ export async function uploadRig(
     await intake.stopped()
     await log.close()
   })
-  return { ...taking, uploads, pools, questions }
+  // This machine alone has them.
+  const records = taking.records as MultipartRecords
+  return { ...taking, records, uploads, pools, questions }
 }
 
 /** A request whose body is here already, or comes as its pieces do. `from`: whose it is. */
@@ -250,7 +263,9 @@ export async function answered(
 ): Promise<UploadAnswer> {
   const route = routes.find(({ method = 'GET', path: one }) => method === request.method && one === path)
   if (route === undefined) throw new Error(`no route ${request.method} ${path}`)
-  const answer = await route.act(request, words, { inform: () => undefined })
+  const act = async (): Promise<UploadAnswer> => route.act(request, words, { inform: () => undefined })
+  // As the service answers.
+  const answer = await act().catch(diskAnswer)
   if (isRefusal(answer)) throw new Error('a refusal is no answer')
   return answer
 }

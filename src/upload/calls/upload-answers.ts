@@ -1,3 +1,4 @@
+import { EngineAway } from '../../cluster/engine-away.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { statusOf } from '../../http/status.js'
 import { diskRefusal, isDiskError } from '../../store/disk-error.js'
@@ -63,8 +64,9 @@ export function answerOf(refusal: Refusal): UploadAnswer {
   return textAnswer(status, refusal.message, status === 503 ? '\r\nRetry-After: 1' : '')
 }
 
-/** The answer where a change could not be written down. Throws any error that is not of the disk. */
+/** The answer where a change could not be written down. Throws any error that is not of the disk or of a shared engine. */
 export function diskAnswer(error: unknown): UploadAnswer {
+  if (error instanceof EngineAway) return answerOf(error.refusal)
   if (!isDiskError(error)) throw error
   return answerOf(diskRefusal(error))
 }

@@ -1,18 +1,28 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import type { ItemHeader } from '../../format/item.js'
-import { isRefusal } from '../../format/refusal.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { codeOf } from '../../store/blobs.js'
 import { diskRefusal } from '../../store/disk-error.js'
-import { answerOf, fixedAnswers, tooLarge, type UploadAnswer, unreadable } from '../calls/upload-answers.js'
+import {
+  answerOf,
+  fixedAnswers,
+  textAnswer,
+  tooLarge,
+  type UploadAnswer,
+  unreadable,
+} from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { ItemReader, type ReadItem } from './item-reader.js'
 import type { SingleUploadParts } from './single-upload.js'
 import { Spool } from './spool.js'
 import type { TakeTerms } from './take-terms.js'
 
+/** Bytes of an item: the path of a file; what is in memory; what comes from elsewhere. */
+export type ItemPiece = string | Uint8Array | (() => AsyncIterable<Uint8Array | Refusal>)
+
 const pieceBytes = 256 * 1024
 
-/** Makes one item of files that lie one behind the other, checked as if it had come in one request. */
+/** Makes one item of parts that lie one behind the other, checked as if it had come in one request. */
 export class Assembly {
   #reader: ItemReader
   readonly #spool: Spool
@@ -27,11 +37,12 @@ export class Assembly {
   }
 
   /**
-   * Once. Of files, and of bytes. `onRead`: all was read, and is being verified. `sizeBytes`: of all of it, where it is not read
-   * to its end if nobody pays. Nothing was charged where the answer is no receipt. Never rejects but for bugs.
+   * Once. Of files, of bytes, and of what comes from elsewhere. `onRead`: all was read, and is being verified. `sizeBytes`: of
+   * all of it, where it is not read to its end if nobody pays. Nothing was charged where the answer is no receipt. Never
+   * rejects but for bugs.
    */
   async run(
-    pieces: readonly (string | Uint8Array)[],
+    pieces: readonly ItemPiece[],
     uploader: Uploader,
     onRead: () => void,
     how: TakeTerms & { readonly sizeBytes?: number },
@@ -52,19 +63,29 @@ export class Assembly {
   }
 
   /** Reads all of it. An answer: it is no item, or is not taken. */
-  async #read(
-    pieces: readonly (string | Uint8Array)[],
-    onRead: () => void,
-  ): Promise<ReadItem | UploadAnswer> {
+  async #read(pieces: readonly ItemPiece[], onRead: () => void): Promise<ReadItem | UploadAnswer> {
     const full = this.parts.full()
     if (full !== undefined) return full
     for (const piece of pieces) {
-      const failed = typeof piece === 'string' ? await this.#file(piece) : await this.#piece(piece)
+      const failed = await this.#source(piece)
       if (failed !== undefined) return failed
     }
     onRead()
     const item = this.#reader.finish()
     return isRefusal(item) ? unreadable(item) : item
+  }
+
+  async #source(source: ItemPiece): Promise<UploadAnswer | undefined> {
+    if (typeof source === 'string') return this.#file(source)
+    if (typeof source !== 'function') return this.#piece(source)
+    for await (const piece of source()) {
+      // Nothing is wrong with the item: it is tried again.
+      const failed = isRefusal(piece)
+        ? textAnswer(503, piece.message, '\r\nRetry-After: 2')
+        : await this.#piece(piece)
+      if (failed !== undefined) return failed
+    }
+    return undefined
   }
 
   async #file(path: string): Promise<UploadAnswer | undefined> {

@@ -131,7 +131,11 @@ export class ItemIntake {
       await how.charge?.giveBack()
       return fixedAnswers.otherForm
     }
-    how.onHeld?.()
+    const stopped = await how.onHeld?.()
+    if (stopped !== undefined) {
+      await how.charge?.giveBack()
+      return stopped
+    }
     const alone = (): Promise<UploadAnswer> => this.#acceptOnce(item, spooled, uploader, how)
     // Items that are signed here have a new id each time, so a duplicate is recognized by its payment.
     return how.purchase === undefined ? alone() : this.#oneAtATime(`payment ${how.purchase.payment}`, alone)

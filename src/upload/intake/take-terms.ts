@@ -1,10 +1,11 @@
+import type { UploadAnswer } from '../calls/upload-answers.js'
 import type { Charged } from '../selling/charging.js'
 import type { Purchase } from '../selling/sales.js'
 
 /** How an item is taken. */
 export interface TakeTerms {
-  /** Its owner signed it. */
-  readonly onHeld?: () => void
+  /** Its owner signed it. An answer: it is not to be taken any more. */
+  readonly onHeld?: () => Promise<UploadAnswer | undefined>
   /** Its price is reserved already. */
   readonly charge?: Charged
   /** It is paid for by a payment of its own. */

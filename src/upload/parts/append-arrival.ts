@@ -2,14 +2,14 @@ import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { BodyFlow, BodySink, Request } from '../../http/exchange.js'
 import { answerOf, type UploadAnswer } from '../calls/upload-answers.js'
 import { type DigestCheck, digestMismatch } from '../intake/sent-digests.js'
-import type { PartDraft, PartFiles } from './part-files.js'
+import type { PartDraft, PartStore } from './part-store.js'
 
 /** Bytes after which what came is put on disk for good: so much is lost at most where the service is killed. */
 const partBytes = 33_554_432
 
 /** Where the bytes of a request go. */
 export interface AppendTarget {
-  readonly files: PartFiles
+  readonly files: Pick<PartStore, 'draft'>
   readonly upload: string
   /** Where they begin in the item. */
   readonly offset: number

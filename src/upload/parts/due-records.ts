@@ -10,7 +10,8 @@ export interface DuePlace {
   readonly id: string
 }
 
-const kinds: Readonly<Record<DueKind, number>> = { open: 0, owed: 1, finalized: 2, failed: 3 }
+/** As they stand in the order. */
+export const kindNumbers: Readonly<Record<DueKind, number>> = { open: 0, owed: 1, finalized: 2, failed: 3 }
 
 /** Ids of records by kind and by the time at which each is due: those that are due are found without a look at the others. */
 export class DueRecords {
@@ -41,7 +42,7 @@ export class DueRecords {
   until(kind: DueKind, untilMs: number, limit: number): string[] {
     const start = keyOf({ kind, dueMs: 0, id: '' })
     const end =
-      untilMs === Infinity ? Buffer.of(kinds[kind] + 1) : keyOf({ kind, dueMs: untilMs + 1, id: '' })
+      untilMs === Infinity ? Buffer.of(kindNumbers[kind] + 1) : keyOf({ kind, dueMs: untilMs + 1, id: '' })
     return [...this.table.keys({ start, end, limit })].map((key) => Buffer.from(key.subarray(9)).toString())
   }
 }
@@ -49,7 +50,7 @@ export class DueRecords {
 /** One byte of the kind, milliseconds as eight (big endian), the id. */
 function keyOf({ kind, dueMs, id }: DuePlace): Buffer {
   const key = Buffer.alloc(9 + Buffer.byteLength(id))
-  key.writeUInt8(kinds[kind])
+  key.writeUInt8(kindNumbers[kind])
   key.writeBigUInt64BE(BigInt(Math.max(0, Math.floor(dueMs))), 1)
   key.write(id, 9)
   return key

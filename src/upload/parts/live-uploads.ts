@@ -1,14 +1,19 @@
 import type { UploadAnswer } from '../calls/upload-answers.js'
 import type { Holder } from '../room/held-room.js'
-import type { MultipartRecords } from './multipart-records.js'
-
-export type Stage = 'ASSEMBLING' | 'VALIDATING' | 'FINALIZING'
+import type { Stage } from './multipart-record.js'
+import type { PartRecords } from './part-records.js'
 
 /** An upload that is not over: its parts, and how far its end has come where it was ordered. */
 export interface Live {
   /** Size of each part by the place where it begins. */
-  readonly chunks: Map<number, number>
+  chunks: Map<number, number>
   readonly holder: Holder
+  /** Of the bytes and files that are counted for it those that are kept: the others are on their way. */
+  readonly kept: { bytes: number; files: number }
+  /** Another machine puts it together. */
+  isElsewhere: boolean
+  /** When it was known last that it is open, by the monotonic clock. */
+  seenMs: number
   stage: Stage
   attempt?: Promise<UploadAnswer>
   /** Somebody sees to it that it ends, however often that takes. */
@@ -18,7 +23,7 @@ export interface Live {
 /** What operators see of uploads that are not over, the largest first; so many at most. */
 export function largest(
   uploads: ReadonlyMap<string, Live>,
-  records: Pick<MultipartRecords, 'find'>,
+  records: Pick<PartRecords, 'find'>,
   max: number,
 ): readonly object[] {
   const all = [...uploads].sort(([, one], [, other]) => other.holder.bytes - one.holder.bytes)

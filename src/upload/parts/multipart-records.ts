@@ -1,78 +1,10 @@
 import { type Clock, pause } from '../../actor/clock.js'
-import type { Id } from '../../format/id.js'
 import { isDiskError } from '../../store/disk-error.js'
 import { readJsonRow } from '../../store/json-row.js'
 import type { Environment, Table } from '../../store/lmdb.js'
-import type { UploadAnswer } from '../calls/upload-answers.js'
-import type { Uploader } from '../calls/uploader.js'
-import type { PaidFacts } from '../selling/sales.js'
-import { type DueKind, type DuePlace, DueRecords } from './due-records.js'
-
-/** What only uploads have whose bytes come one request behind the other (IETF draft of resumable uploads). */
-export interface AppendedTerms {
-  /** Bytes of the whole item, where the client announced them. */
-  readonly lengthBytes?: number
-  /** SHA-256 (base64) of the whole item, where the client stated it. */
-  readonly digest?: string
-}
-
-/**
- * An upload in parts:
- *
- *     open --> asked --> finalized
- *       |        |
- *       +--------+-----> underfunded --> finalized
- *       |        |
- *       +--------+-----> invalid, approval_failed, revoke_failed
- *
- * `asked`: a client ordered its end and does not wait for it. A restart continues with it.
- */
-export interface MultipartRecord {
-  readonly id: string
-  /** Parts begin at multiples of it; 0: parts of any size lie one behind the other. */
-  readonly chunkBytes: number
-  readonly createdMs: number
-  readonly changedMs: number
-  /** Whose share of the disk it takes: an address range. */
-  readonly client?: string
-  /** Absent: parts come in any order. */
-  readonly appended?: AppendedTerms
-  /** It is paid for at its beginning. */
-  readonly paid?: PaidUpload
-  readonly state:
-    | 'open'
-    | 'asked'
-    | 'finalized'
-    | 'underfunded'
-    | 'invalid'
-    | 'approval_failed'
-    | 'revoke_failed'
-  /** Who ordered its end. */
-  readonly uploader?: Uploader
-  /** What became of it, where `finalized`. */
-  readonly itemId?: Id
-  /** Why not, where it is over otherwise, or `underfunded`. */
-  readonly answer?: UploadAnswer
-  /** When it is looked at next, if not when it expires. */
-  readonly dueMs?: number
-}
-
-/** An upload that is paid for in USDC at its beginning. */
-export interface PaidUpload {
-  /** Name of the payment. */
-  readonly payment: string
-  /** Of the whole item, as they were announced. */
-  readonly bytes: number
-  /** Absent: the money may not have moved. */
-  readonly facts?: PaidFacts
-  /** What is to become of the money: the item had so many bytes, or nothing was used of it. */
-  readonly owes?: 'refund' | { readonly spent: number }
-  /** That has happened. */
-  readonly endedMs?: number
-}
-
-/** From its first request on; then it is gone, whole or not. */
-export const uploadLivesMs = 24 * 3600_000
+import { type DueKind, DueRecords } from './due-records.js'
+import { dueKindOf, duePlaceOf, type MultipartRecord } from './multipart-record.js'
+import type { Claimed, PartRecords } from './part-records.js'
 
 /** Between two transactions: each costs the thread some milliseconds, and strangers may begin hundreds of uploads a second. */
 const gatherMs = 50
@@ -80,10 +12,11 @@ const gatherMs = 50
 const usualAgainMs = 1000
 
 /**
- * Records of uploads in parts, also in the order in which they are due. A change is visible at once, and is written soon together
- * with others: wait for `written` before it is acknowledged.
+ * Records of uploads in parts of this machine alone, also in the order in which they are due. A change is visible at once, and
+ * is written soon together with others: wait for `written` before it is acknowledged.
  */
-export class MultipartRecords {
+export class MultipartRecords implements PartRecords {
+  readonly isShared = false
   readonly #table: Table
   readonly #due: DueRecords
   /** Not written yet; undefined: removed. */
@@ -108,7 +41,7 @@ export class MultipartRecords {
     if (this.#due.count !== this.#table.count()) return false
     this.#failed = 0
     for (const { value } of this.#table.span({})) {
-      const place = placeOf(read(value))
+      const place = duePlaceOf(read(value))
       if (!this.#due.has(place)) return false
       if (place.kind === 'failed') this.#failed += 1
     }
@@ -116,12 +49,38 @@ export class MultipartRecords {
   }
 
   #order(): void {
-    const places = [...this.#table.span({})].map(({ value }) => placeOf(read(value)))
+    const places = [...this.#table.span({})].map(({ value }) => duePlaceOf(read(value)))
     this.environment.write(() => {
       this.#due.clear()
       for (const place of places) this.#due.put(place)
     })
     this.#failed = places.filter(({ kind }) => kind === 'failed').length
+  }
+
+  load(): undefined {
+    return undefined
+  }
+
+  lookDue(): undefined {
+    return undefined
+  }
+
+  lookAround(): undefined {
+    return undefined
+  }
+
+  /** Nobody else is there who could. */
+  async claim(id: string): Promise<Claimed> {
+    return this.find(id) === undefined ? 'over' : 'ours'
+  }
+
+  async confirm(): Promise<boolean> {
+    return true
+  }
+
+  async release(_: string, record?: MultipartRecord): Promise<boolean> {
+    if (record !== undefined) this.put(record)
+    return true
   }
 
   find(id: string): MultipartRecord | undefined {
@@ -142,7 +101,7 @@ export class MultipartRecords {
   due(kind: DueKind, untilMs: number, limit: number): MultipartRecord[] {
     return this.#due.until(kind, untilMs, limit).flatMap((id) => {
       const record = this.find(id)
-      return record !== undefined && placeOf(record).kind === kind ? [record] : []
+      return record !== undefined && duePlaceOf(record).kind === kind ? [record] : []
     })
   }
 
@@ -156,8 +115,8 @@ export class MultipartRecords {
 
   #change(id: string, record: MultipartRecord | undefined): void {
     const before = this.find(id)
-    if (before !== undefined && kindOf(before) === 'failed') this.#failed -= 1
-    if (record !== undefined && kindOf(record) === 'failed') this.#failed += 1
+    if (before !== undefined && dueKindOf(before) === 'failed') this.#failed -= 1
+    if (record !== undefined && dueKindOf(record) === 'failed') this.#failed += 1
     this.#changes.set(id, record)
     this.#writeSoon(0)
   }
@@ -187,10 +146,10 @@ export class MultipartRecords {
     this.environment.write(() => {
       for (const [id, record] of this.#changes) {
         const before = this.#stored(id)
-        if (before !== undefined) this.#due.remove(placeOf(before))
+        if (before !== undefined) this.#due.remove(duePlaceOf(before))
         if (record === undefined) this.#table.remove(Buffer.from(id))
         else {
-          this.#due.put(placeOf(record))
+          this.#due.put(duePlaceOf(record))
           this.#table.put(Buffer.from(id), Buffer.from(JSON.stringify(record)))
         }
       }
@@ -212,23 +171,6 @@ export class MultipartRecords {
     await this.written()
     await this.environment.flushed()
   }
-}
-
-/** No more parts are taken for it. */
-export function isOver({ state }: MultipartRecord): boolean {
-  return state !== 'open' && state !== 'asked' && state !== 'underfunded'
-}
-
-function placeOf(record: MultipartRecord): DuePlace {
-  const { id, createdMs, dueMs = createdMs + uploadLivesMs } = record
-  return { kind: kindOf(record), dueMs, id }
-}
-
-function kindOf(record: MultipartRecord): DueKind {
-  const { paid, state } = record
-  if (!isOver(record)) return 'open'
-  if (paid !== undefined && paid.endedMs === undefined) return 'owed'
-  return state === 'finalized' ? 'finalized' : 'failed'
 }
 
 function read(value: Uint8Array): MultipartRecord {

@@ -1,3 +1,4 @@
+import { Overtaken } from '../../cluster/engine-away.js'
 import { isRefusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
 import {
@@ -11,10 +12,11 @@ import {
 import type { Uploader } from '../calls/uploader.js'
 import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
 import type { Live } from './live-uploads.js'
-import type { MultipartRecord } from './multipart-records.js'
+import { isOver, type MultipartRecord } from './multipart-record.js'
 import type { OpenUploads } from './open-uploads.js'
 import type { PaidParts, UploadBeginnings } from './paid-parts.js'
 import { PartArrival } from './part-arrival.js'
+import { waitingRequest } from './waiting-request.js'
 
 const chunksMax = 10_000
 
@@ -47,7 +49,8 @@ export class Multipart {
   }
 
   /** Which parts are here. */
-  info(id: string): UploadAnswer {
+  async info(id: string): Promise<UploadAnswer> {
+    await this.open.load(id)
     const record = this.#find(id)
     if (record === undefined) return unknown(id)
     const chunks = [...(this.open.live(id)?.chunks ?? [])].sort(([a], [b]) => a - b)
@@ -64,12 +67,14 @@ export class Multipart {
   }
 
   async status(id: string): Promise<UploadAnswer> {
+    await this.open.load(id)
     const record = this.#find(id)
     if (record === undefined) return unknown(id)
     const { state, changedMs: timestamp, answer } = record
     const live = this.open.live(id)
-    const isRunning = live?.attempt !== undefined
-    if (state === 'open' || state === 'asked' || isRunning)
+    const isRunning = live?.attempt !== undefined || live?.isElsewhere === true
+    // An attempt here may not know yet that another machine was faster.
+    if (!isOver(record) && (state === 'open' || state === 'asked' || isRunning))
       return jsonAnswer(200, { status: live?.stage ?? 'ASSEMBLING', timestamp }, noStore)
     if (state === 'finalized') {
       const receipt = await this.open.receipt(record)
@@ -81,6 +86,13 @@ export class Multipart {
 
   /** A part. To be called before the handler first waits. */
   chunk(request: Request, id: string, offsetText: string): Promise<UploadAnswer> {
+    const loading = this.open.load(id)
+    if (loading === undefined) return this.#chunk(request, id, offsetText)
+    const waiting = waitingRequest(request)
+    return this.open.follow(loading.then(() => this.#chunk(waiting, id, offsetText)))
+  }
+
+  #chunk(request: Request, id: string, offsetText: string): Promise<UploadAnswer> {
     const early = this.#early(request, id, offsetText)
     if ('status' in early) return Promise.resolve(early)
     const draft = this.open.files.draft(id)
@@ -129,7 +141,7 @@ export class Multipart {
       return unknown(id)
     }
     const refusal = await arrival.keep(offset)
-    await this.open.flushed()
+    await this.open.flushed(id)
     const record = this.#find(id)
     if (isRefusal(refusal) || record === undefined || this.open.live(id) !== live) {
       this.open.tidy(id)
@@ -143,6 +155,17 @@ export class Multipart {
 
   /** Assembles the item. `waits`: answers with the receipt; else with 202 at once. */
   async finalize(id: string, uploader: Uploader, waits: boolean): Promise<UploadAnswer> {
+    try {
+      return await this.#finalize(id, uploader, waits)
+    } catch (error) {
+      // Another machine has begun with its end in the same moment: that is known now.
+      if (error instanceof Overtaken) return this.#finalize(id, uploader, waits)
+      throw error
+    }
+  }
+
+  async #finalize(id: string, uploader: Uploader, waits: boolean): Promise<UploadAnswer> {
+    await this.open.load(id)
     const record = this.#find(id)
     const live = this.open.live(id)
     if (record === undefined) return unknown(id)
@@ -152,10 +175,10 @@ export class Multipart {
     if (gap !== undefined)
       return textAnswer(400, `The upload is not whole: nothing was sent that begins at byte ${gap}`)
     if (waits) return this.open.attempt(id, live, uploader)
-    if (!live.isDriven) {
+    if (!live.isDriven && !live.isElsewhere) {
       const { answer: _, ...clean } = record
       this.open.put({ ...clean, state: 'asked', uploader })
-      await this.open.flushed()
+      await this.open.flushed(id)
       this.open.drive(id, uploader)
     }
     return textAnswer(202, 'Accepted')
@@ -168,8 +191,8 @@ function unknown(id: string): UploadAnswer {
   return textAnswer(404, `Multi-part upload with ID ${id.slice(0, 64)} not found!`)
 }
 
-function isTaking({ state }: MultipartRecord, { attempt }: Live): boolean {
-  return state === 'open' && attempt === undefined
+function isTaking({ state }: MultipartRecord, { attempt, isElsewhere }: Live): boolean {
+  return state === 'open' && attempt === undefined && !isElsewhere
 }
 
 /** The first byte that no part has, where something lies behind it; 0 where there is no part. */

@@ -1,45 +1,28 @@
 import { randomUUID } from 'node:crypto'
-import { type Clock, pause, type Timer } from '../../actor/clock.js'
-import { FairSlots } from '../../actor/fair-slots.js'
+import type { Clock, Timer } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
-import type { Id } from '../../format/id.js'
-import {
-  diskAnswer,
-  fixedAnswers,
-  jsonAnswer,
-  textAnswer,
-  type UploadAnswer,
-} from '../calls/upload-answers.js'
+import { diskAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
-import { Assembly } from '../intake/assembly.js'
-import type { ItemIntake } from '../intake/item-intake.js'
-import type { SingleUploadParts } from '../intake/single-upload.js'
-import type { Uploads } from '../records/uploads.js'
-import type { HeldRoom } from '../room/held-room.js'
-import { type Live, largest, type Stage } from './live-uploads.js'
-import { isOver, type MultipartRecord, type MultipartRecords, uploadLivesMs } from './multipart-records.js'
-import { owing, type PaidParts } from './paid-parts.js'
-import type { PartFiles } from './part-files.js'
-import { outcomeOf, uploaderIn } from './upload-outcome.js'
+import { Finishing, type FinishingHost, type FinishingParts } from './finishing.js'
+import { type Live, largest } from './live-uploads.js'
+import { isOver, type MultipartRecord, uploadLivesMs } from './multipart-record.js'
+import { owing } from './paid-parts.js'
+import type { OpenElsewhere, SeenUpload } from './part-records.js'
+import type { PartStore } from './part-store.js'
+import { uploaderIn } from './upload-outcome.js'
 
-const againMs = 2000
 const sweepEveryMs = 10 * 60_000
 /** Records looked at in one turn of a sweep, and the pause to the next turn: others must not wait for thousands. */
 const sweptMax = 100
 const sweepAgainMs = 50
 /** Failed uploads whose states are still reported; the oldest are forgotten first. */
 const failedMax = 10_000
-/** Items put together at once: each takes what a single upload takes. */
-const assembliesMax = 2
+/** What other machines have, and have left, is looked at so often. */
+const aroundMs = 2000
+/** Money that another machine may still be moving is left to it for so long. */
+const owedMs = 30_000
 
-export interface OpenUploadsParts extends SingleUploadParts {
-  readonly intake: ItemIntake
-  readonly uploads: Uploads
-  readonly records: MultipartRecords
-  readonly files: PartFiles
-  readonly room: HeldRoom
-  /** Absent: no upload is paid for at its beginning. */
-  readonly paid?: PaidParts
+export interface OpenUploadsParts extends FinishingParts {
   readonly clock: Clock
   readonly logger: Log
 }
@@ -48,43 +31,131 @@ export interface OpenUploadsParts extends SingleUploadParts {
  * Uploads in several requests, for all protocols: stores their parts, bounds their bytes and time, and makes the item of them at
  * the end.
  */
-export class OpenUploads {
+export class OpenUploads implements FinishingHost {
   readonly #live = new Map<string, Live>()
-  readonly #slots = FairSlots.unbounded(assembliesMax)
   readonly #closing = new AbortController()
   readonly #underWay = new Set<Promise<unknown>>()
-  readonly #sweeping: Timer
+  readonly #timers: readonly Timer[]
+  readonly #finishing: Finishing
+  #looking: Promise<void> | undefined
 
   /** Goes on with what an earlier process left. Throws where the disk refuses. */
   constructor(private readonly parts: OpenUploadsParts) {
     const { clock, files, paid, records } = parts
-    const open = records.due('open', Infinity, Infinity).filter((record) => !this.#conclude(record))
+    this.#finishing = new Finishing(parts, this, this.#closing.signal)
+    const open = records.due('open', Infinity, Infinity).filter((record) => !this.#finishing.conclude(record))
     for (const record of open) this.#adopt(record)
     for (const name of files.uploads()) if (!this.#live.has(name)) this.#removeFiles(name)
-    this.#sweeping = clock.every(sweepEveryMs, () => this.#sweepAgain())
+    this.#timers = [
+      clock.every(sweepEveryMs, () => this.#sweepAgain()),
+      ...(records.isShared ? [clock.every(aroundMs, () => this.#lookAround())] : []),
+    ]
     this.#sweepAgain()
+    if (records.isShared) this.#lookAround()
     for (const record of open) if (record.state === 'asked') this.drive(record.id, uploaderIn(record))
     for (const record of [...records.due('owed', Infinity, Infinity), ...open])
       if (record.paid?.owes !== undefined) paid?.end(record)
   }
 
   #adopt(record: MultipartRecord): void {
-    const live = this.#enter(record, this.parts.files.parts(record.id))
-    for (const bytes of live.chunks.values()) this.parts.room.grow(live.holder, bytes, 1)
+    const chunks = this.parts.files.kept(record.id)
+    this.#countKept(this.#enter(record, chunks), sumOf(chunks), chunks.size)
   }
 
-  #enter({ id, client, paid }: MultipartRecord, chunks: Map<number, number>): Live {
+  #enter(
+    { id, client, paid }: Pick<MultipartRecord, 'id' | 'client' | 'paid'>,
+    chunks: Map<number, number>,
+  ): Live {
+    return this.#enterAs({ id, client, isPaid: paid !== undefined }, chunks)
+  }
+
+  #enterAs(
+    { id, client, isPaid }: Pick<OpenElsewhere, 'id' | 'client' | 'isPaid'>,
+    chunks: Map<number, number>,
+  ): Live {
     const drop = (): void => this.drop(id)
-    const isPaid = paid !== undefined
     const holder = this.parts.room.enter({ client, hasPlace: true, isPaid, drop })
-    const live: Live = { chunks, holder, stage: 'ASSEMBLING', isDriven: false }
+    const seenMs = this.parts.clock.monotonic()
+    const kept = { bytes: 0, files: 0 }
+    const live: Live = {
+      chunks,
+      holder,
+      kept,
+      stage: 'ASSEMBLING',
+      isDriven: false,
+      isElsewhere: false,
+      seenMs,
+    }
     this.#live.set(id, live)
     return live
   }
 
+  /** So many bytes and files of it are kept, here or elsewhere. */
+  #countKept({ holder, kept }: Live, bytes: number, files: number): void {
+    this.parts.room.grow(holder, bytes - kept.bytes, files - kept.files)
+    Object.assign(kept, { bytes, files })
+  }
+
+  /**
+   * Reads an upload as all machines have it now; before anything else is done about it. Undefined: this machine alone has it.
+   * `takesOver`: requests that bring bytes of it to other machines bring no more. Rejects where the engine does not answer.
+   */
+  load(id: string, takesOver = false): Promise<void> | undefined {
+    return this.parts.records.load(id, takesOver)?.then((seen) => this.#see(id, seen))
+  }
+
+  #see(id: string, { record, chunks, isElsewhere, stage }: SeenUpload): void {
+    if (record === undefined || isOver(record)) {
+      if (!this.#isTried(id)) this.#forget(id)
+      return
+    }
+    const live = this.#live.get(id) ?? this.#enter(record, chunks)
+    if (isElsewhere) live.stage = stage
+    Object.assign(live, { chunks, isElsewhere, seenMs: this.parts.clock.monotonic() })
+    this.#countKept(live, sumOf(chunks), chunks.size)
+  }
+
+  #lookAround(): void {
+    this.#looking ??= this.follow(this.#around()).finally(() => {
+      this.#looking = undefined
+    })
+  }
+
+  /** Counts what others have open, and goes on with what they have left. */
+  async #around(): Promise<void> {
+    const { records, clock } = this.parts
+    const begunMs = clock.monotonic()
+    const around = await records.lookAround()
+    if (around === undefined || this.#closing.signal.aborted) return
+    const ids = new Set(around.open.map(({ id }) => id))
+    for (const one of around.open)
+      this.#countKept(this.#live.get(one.id) ?? this.#enterAs(one, new Map()), one.bytes, one.files)
+    for (const [id, live] of this.#live)
+      if (!ids.has(id) && live.seenMs < begunMs && !this.#isTried(id)) this.#forget(id)
+    for (const id of around.left) await this.#goOn(id).catch(diskAnswer)
+    const isLeft = ({ changedMs }: MultipartRecord): boolean => clock.now() - changedMs > owedMs
+    for (const record of around.owing.filter(isLeft)) this.parts.paid?.end(record)
+  }
+
+  /** Its end was ordered, or begun by a machine that is silent. */
+  async #goOn(id: string): Promise<void> {
+    if (this.#isTried(id)) return
+    await this.load(id)
+    const [record, live] = [this.parts.records.find(id), this.#live.get(id)]
+    if (record === undefined || live === undefined) return
+    const uploader = uploaderIn(record)
+    if (record.state === 'asked') this.drive(id, uploader)
+    else void this.attempt(id, live, uploader)
+  }
+
   /** What all front ends need of it. */
-  get files(): PartFiles {
+  get files(): PartStore {
     return this.parts.files
+  }
+
+  /** Other machines have them, too: what is known here may have changed (`load`). */
+  get isShared(): boolean {
+    return this.parts.records.isShared
   }
 
   get itemMaxBytes(): number {
@@ -125,7 +196,7 @@ export class OpenUploads {
   /** Resolves when a new upload outlives a power cut. Rejects where the disk refuses: there is none then. */
   async begun({ id }: Pick<MultipartRecord, 'id'>): Promise<void> {
     try {
-      await this.parts.records.flushed()
+      await this.parts.records.flushed(id)
     } catch (error) {
       this.drop(id)
       throw error
@@ -137,7 +208,7 @@ export class OpenUploads {
     if (id.length > 64) return undefined
     const record = this.parts.records.find(id)
     if (record === undefined || this.#isExpired(record)) return undefined
-    return this.#isTried(id) ? record : (this.#conclude(record) ?? record)
+    return this.#isTried(id) ? record : (this.#finishing.conclude(record) ?? record)
   }
 
   #isTried(id: string): boolean {
@@ -150,12 +221,16 @@ export class OpenUploads {
   }
 
   put(record: MultipartRecord): void {
-    this.parts.records.put({ ...record, changedMs: this.parts.clock.now() })
+    this.parts.records.put(this.stamped(record))
   }
 
-  /** Resolves when all that was put so far outlives a power cut. */
-  flushed(): Promise<void> {
-    return this.parts.records.flushed()
+  stamped(record: MultipartRecord): MultipartRecord {
+    return { ...record, changedMs: this.parts.clock.now() }
+  }
+
+  /** Resolves when what was put of it so far outlives a power cut. */
+  flushed(id: string): Promise<void> {
+    return this.parts.records.flushed(id)
   }
 
   /** Why so many more bytes would not be taken now. */
@@ -176,130 +251,40 @@ export class OpenUploads {
     const replaced = live.chunks.get(offset)
     if (replaced !== undefined) this.hold(live, -replaced, -1)
     live.chunks.set(offset, size)
+    live.kept.bytes += size - (replaced ?? 0)
+    live.kept.files += replaced === undefined ? 1 : 0
   }
 
   /** Parts from a place on are not what was meant: they are gone. */
   async retract(id: string, live: Live, from: number): Promise<void> {
-    for (const [offset, size] of [...live.chunks].filter(([at]) => at >= from)) {
-      live.chunks.delete(offset)
-      this.hold(live, -size, -1)
-      await this.parts.files.removePart(id, offset)
-    }
+    const gone = [...live.chunks].filter(([at]) => at >= from)
+    for (const [offset] of gone) live.chunks.delete(offset)
+    const bytes = gone.reduce((sum, [, size]) => sum + size, 0)
+    this.#countKept(live, live.kept.bytes - bytes, live.kept.files - gone.length)
+    await this.parts.files.cut(id, from)
   }
 
   /** Tries until it is decided. */
   drive(id: string, uploader: Uploader): void {
-    const live = this.#live.get(id)
-    if (live === undefined || live.isDriven) return
-    this.#setBusy(live, { isDriven: true })
-    const act = async (): Promise<void> => {
-      while (!this.#closing.signal.aborted && this.#live.get(id) === live) {
-        const answer = await this.attempt(id, live, uploader)
-        if (outcomeOf(answer) !== undefined) break
-        await pause(againMs, this.#closing.signal)
-      }
-      this.#setBusy(live, { isDriven: false })
-    }
-    void this.follow(act())
+    this.#finishing.drive(id, uploader)
   }
 
-  /** What is being put together is not dropped for others. */
-  #setBusy(live: Live, changed: Partial<Pick<Live, 'isDriven'>> = {}): void {
-    Object.assign(live, changed)
-    this.parts.room.setBusy(live.holder, live.isDriven || live.attempt !== undefined)
-  }
-
-  /** One at a time: who comes while it runs has its answer, too. */
+  /** Makes the item of it. One at a time: who comes while it runs has its answer, too. */
   attempt(id: string, live: Live, uploader: Uploader): Promise<UploadAnswer> {
-    const assemble = (): Promise<UploadAnswer> => this.#assemble(id, live, uploader).catch(diskAnswer)
-    live.attempt ??= this.follow(this.#slots.run(assemble, live.holder.parties[1])).finally(() => {
-      delete live.attempt
-      this.#setBusy(live)
-    })
-    this.#setBusy(live)
-    return live.attempt
+    return this.#finishing.attempt(id, live, uploader)
   }
 
-  async #assemble(id: string, live: Live, uploader: Uploader): Promise<UploadAnswer> {
-    const closing = textAnswer(503, 'The service is ending', '\r\nRetry-After: 5')
-    if (this.#closing.signal.aborted) return closing
-    const before = this.parts.records.find(id)
-    // Other parts may have come since: one payment pays for one item.
-    const concluded = before && this.#conclude(before)
-    if (concluded !== undefined) return this.receipt(concluded)
-    live.stage = 'ASSEMBLING'
-    const offsets = [...live.chunks.keys()].sort((a, b) => a - b)
-    const paths = offsets.map((offset) => this.parts.files.path(id, offset))
-    const moved = (stage: Stage) => (): void => {
-      live.stage = stage
-    }
-    const { records, paid } = this.parts
-    // Less than what is held, where a request still brings a part that comes too late.
-    const sizeBytes = [...live.chunks.values()].reduce((sum, bytes) => sum + bytes, 0)
-    let isUnused = false
-    const charge = paid?.charge(records.find(id), sizeBytes, () => {
-      isUnused = true
-    })
-    const digest = records.find(id)?.appended?.digest
-    const how = {
-      onHeld: moved('FINALIZING'),
-      digest,
-      sizeBytes,
-      ...(charge === undefined ? {} : { charge }),
-    }
-    const answer = await new Assembly(this.parts).run(paths, uploader, moved('VALIDATING'), how)
-    const outcome = outcomeOf(answer)
-    const record = records.find(id)
-    if (outcome === undefined || record === undefined) return answer
-    if (outcome === 'finalized') {
-      const { id: itemId } = answer.json as { id: MultipartRecord['itemId'] & string }
-      this.#finalize(record, itemId, isUnused)
-    } else {
-      const { answer: _, uploader: __, ...clean } = record
-      this.put(owing({ ...clean, state: outcome, answer }, 'refund'))
-      paid?.end(record)
-    }
-    // More credits may come: it can be finalized again.
-    if (outcome !== 'underfunded') await this.#clear(id)
-    return outcome === 'finalized' ? { ...answer, status: 200 } : answer
-  }
-
-  /** `isUnused`: the item was paid for otherwise. */
-  #finalize(record: MultipartRecord, itemId: Id, isUnused: boolean): MultipartRecord {
-    const { answer: _, uploader: __, ...clean } = record
-    const spent = this.parts.uploads.find(itemId)?.place.sizeBytes ?? 0
-    const ended = owing({ ...clean, state: 'finalized', itemId }, isUnused ? 'refund' : { spent })
-    this.put(ended)
-    this.parts.paid?.end(record)
-    return ended
-  }
-
-  /**
-   * Ends an upload whose item was accepted, and whose own record does not state it: a stop came in between, or the answer was
-   * lost. The record of the item decides what becomes of the money. Undefined: no item was accepted for what was paid.
-   */
-  #conclude(record: MultipartRecord): MultipartRecord | undefined {
-    const isOpen = record.paid !== undefined && !isOver(record)
-    const item = isOpen ? this.parts.uploads.ofHold(record.id) : undefined
-    if (item === undefined) return undefined
-    const ended = this.#finalize(record, item.id, false)
-    void this.follow(this.#clear(record.id).catch(diskAnswer))
-    return ended
+  /** The receipt of one that is finalized. */
+  receipt(record: MultipartRecord): Promise<UploadAnswer> {
+    return this.#finishing.receipt(record)
   }
 
   /** It takes no room any more. */
-  async #clear(id: string): Promise<void> {
+  async clear(id: string): Promise<void> {
     this.#forget(id)
     // A power cut may not leave the order without the parts.
-    await this.parts.records.flushed()
+    await this.parts.records.flushed(id)
     this.#removeFiles(id)
-  }
-
-  /** The same content each time: only the lists of hosts may have changed. */
-  async receipt({ itemId }: MultipartRecord): Promise<UploadAnswer> {
-    const item = itemId === undefined ? undefined : this.parts.uploads.find(itemId)
-    if (item === undefined) return fixedAnswers.unknownItem
-    return jsonAnswer(200, await this.parts.intake.receipt(item))
   }
 
   #isExpired({ id, createdMs }: MultipartRecord): boolean {
@@ -331,13 +316,16 @@ export class OpenUploads {
   }
 
   #sweepAgain(): void {
-    if (!this.#closing.signal.aborted) this.#sweep()
+    if (this.#closing.signal.aborted) return
+    const looked = this.parts.records.lookDue()
+    if (looked === undefined) this.#sweep()
+    else void this.follow(looked.then((isOurs) => isOurs && !this.#closing.signal.aborted && this.#sweep()))
   }
 
   /** Whether something is still to be done about an open one that is due: then it is looked at again. */
   #keeps(record: MultipartRecord): boolean {
     const { clock, paid, records } = this.parts
-    if (!this.#isTried(record.id) && this.#conclude(record) !== undefined) return true
+    if (!this.#isTried(record.id) && this.#finishing.conclude(record) !== undefined) return true
     const isExpired = this.#isExpired(record)
     const isOwed = record.paid !== undefined && record.paid.endedMs === undefined
     if (isExpired && !isOwed) return false
@@ -385,9 +373,15 @@ export class OpenUploads {
   /** Resolves when nothing is under way any more; what is not over goes on after a restart. */
   async close(): Promise<void> {
     this.#closing.abort()
-    this.#sweeping.cancel()
+    for (const timer of this.#timers) timer.cancel()
     await this.parts.paid?.close()
     while (this.#underWay.size > 0) await Promise.all(this.#underWay)
     await this.parts.records.close()
   }
+}
+
+function sumOf(chunks: ReadonlyMap<number, number>): number {
+  let sum = 0
+  for (const size of chunks.values()) sum += size
+  return sum
 }

@@ -1,5 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { type Clock, pause } from '../../actor/clock.js'
+import { EngineAway } from '../../cluster/engine-away.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
 import { type CreditsPort, type UsdcPort, usdcShare } from '../../payment/credits-port.js'
@@ -10,13 +11,14 @@ import type { Uploads } from '../records/uploads.js'
 import type { Brought, UsdcUploads } from '../requests/usdc-uploads.js'
 import type { Charged } from '../selling/charging.js'
 import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
-import type { MultipartRecord, MultipartRecords, PaidUpload } from './multipart-records.js'
+import type { MultipartRecord, PaidUpload } from './multipart-record.js'
+import type { PartRecords } from './part-records.js'
 
 export interface PaidPartsParts {
   readonly payments: Pick<UsdcUploads, 'brought' | 'gate' | 'offer' | 'purchase'>
   readonly usdc: Pick<UsdcPort, 'finish'>
   readonly credits: Pick<CreditsPort, 'refund'>
-  readonly records: MultipartRecords
+  readonly records: PartRecords
   readonly uploads: Pick<Uploads, 'ofHold'>
   /** Makes ids of uploads out of payments (`uploadSecret`). */
   readonly secret: Uint8Array
@@ -80,6 +82,7 @@ export class PaidParts {
     const { records, payments } = this.parts
     const { bytes } = brought.order
     const id = uploadIdOf(this.parts.secret, brought.name)
+    await records.load(id)
     const purchase = payments.purchase(brought, () => id, address)
     const known = records.find(id)
     // A payment that has moved stands on the chain with all that was signed: whoever reads it there could bring it again.
@@ -93,7 +96,7 @@ export class PaidParts {
     // Written down before the money moves: a kill in between leaves word of what is to be given back.
     const begun = known ?? records.find(id) ?? begin({ id, chunkBytes: size, paid })
     if ('status' in begun) return begun
-    await records.written()
+    await records.written(id)
     const facts = await purchase.collect(id)
     const record = records.find(id)
     if (record === undefined) return jsonAnswer(503, { error: 'try again' }, '\r\nRetry-After: 2')
@@ -107,7 +110,7 @@ export class PaidParts {
   }
 
   async #created(record: MultipartRecord): Promise<UploadAnswer> {
-    await this.parts.records.written()
+    await this.parts.records.written(record.id)
     return created(record)
   }
 
@@ -133,7 +136,7 @@ export class PaidParts {
   async #end(id: string): Promise<void> {
     const { records, clock } = this.parts
     while (!this.#closing.signal.aborted) {
-      if (!(await isWritten(records))) {
+      if (!(await isWritten(records, id))) {
         await pause(againMs, this.#closing.signal)
         continue
       }
@@ -201,13 +204,14 @@ function isOwed({ owes, endedMs }: PaidUpload): boolean {
   return owes !== undefined || endedMs !== undefined
 }
 
-/** False: the disk refuses what is to be done. */
-async function isWritten(records: Pick<MultipartRecords, 'written'>): Promise<boolean> {
+/** Whether what is to be done is written down, and known as it is now. False: the disk or the engine refuses. */
+async function isWritten(records: Pick<PartRecords, 'load' | 'written'>, id: string): Promise<boolean> {
   try {
-    await records.written()
+    await records.written(id)
+    await records.load(id)
     return true
   } catch (error) {
-    if (!isDiskError(error)) throw error
+    if (!isDiskError(error) && !(error instanceof EngineAway)) throw error
     return false
   }
 }

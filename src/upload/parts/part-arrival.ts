@@ -1,7 +1,7 @@
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { BodyFlow, BodySink, Request } from '../../http/exchange.js'
 import { answerOf, type UploadAnswer } from '../calls/upload-answers.js'
-import type { PartDraft } from './part-files.js'
+import type { PartDraft } from './part-store.js'
 
 /** Counts bytes and files that come or, with less than 0, do not stay. An answer: there is no room for them. */
 export type HoldBytes = (bytes: number, files: number) => UploadAnswer | undefined

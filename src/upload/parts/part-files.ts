@@ -6,6 +6,7 @@ import { FairSlots } from '../../actor/fair-slots.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { diskRefusal } from '../../store/disk-error.js'
 import { makeFolder } from '../../store/folder.js'
+import type { PartDraft, PartStore } from './part-store.js'
 
 const flush = promisify(fsync)
 
@@ -16,7 +17,7 @@ const behindMaxBytes = 32 * 1024 * 1024
 const removalsMax = 2
 
 /** Parts of items on disk: a folder for each upload, and a file for each part, named by the place where it begins. */
-export class PartFiles {
+export class PartFiles implements PartStore {
   #drafts = 0
   readonly #removals = FairSlots.unbounded(removalsMax)
 
@@ -31,7 +32,7 @@ export class PartFiles {
   }
 
   /** Place and size of each part that is whole. What an earlier process left half is removed. */
-  parts(upload: string): Map<number, number> {
+  kept(upload: string): Map<number, number> {
     const found = new Map<number, number>()
     const folder = join(this.folder, upload)
     if (statSync(folder, { throwIfNoEntry: false }) === undefined) return found
@@ -46,8 +47,12 @@ export class PartFiles {
     return join(this.folder, upload, String(offset))
   }
 
+  async sources(upload: string, offsets: readonly number[]): Promise<readonly string[]> {
+    return offsets.map((offset) => this.path(upload, offset))
+  }
+
   /** A part that begins to come. */
-  draft(upload: string): PartDraft | Refusal {
+  draft(upload: string): FileDraft | Refusal {
     const folder = join(this.folder, upload)
     this.#drafts += 1
     try {
@@ -55,7 +60,7 @@ export class PartFiles {
         makeFolder(folder)
         this.#syncFolder()
       }
-      return new PartDraft(folder, `${this.#drafts}.new`)
+      return new FileDraft(folder, `${this.#drafts}.new`)
     } catch (error) {
       return diskRefusal(error)
     }
@@ -70,8 +75,11 @@ export class PartFiles {
     }
   }
 
-  async removePart(upload: string, offset: number): Promise<void> {
-    await rm(this.path(upload, offset), { force: true })
+  async cut(upload: string, from: number): Promise<void> {
+    const folder = join(this.folder, upload)
+    const names = statSync(folder, { throwIfNoEntry: false }) === undefined ? [] : readdirSync(folder)
+    const gone = names.filter((name) => /^\d+$/.test(name) && Number(name) >= from)
+    for (const name of gone) await rm(join(folder, name), { force: true })
   }
 
   async remove(upload: string): Promise<void> {
@@ -79,8 +87,8 @@ export class PartFiles {
   }
 }
 
-/** One part while it comes. `keep` or `drop` is called once, and ends it. */
-export class PartDraft {
+/** A part on its way into a file. */
+export class FileDraft implements PartDraft {
   sizeBytes = 0
   readonly #file: number
   readonly #path: string
@@ -96,10 +104,6 @@ export class PartDraft {
     this.#file = openSync(this.#path, 'wx', 0o600)
   }
 
-  /**
-   * Takes a piece; it may be used again on return. A promise: wait for it before the next one, the disk is behind. A refusal:
-   * only `drop` is left.
-   */
   write(piece: Uint8Array): undefined | Refusal | Promise<Refusal | undefined> {
     try {
       for (let done = 0; done < piece.length; )
@@ -127,7 +131,6 @@ export class PartDraft {
     }
   }
 
-  /** It is the part that begins at `offset`, durable when this resolves; one that was there before is gone. Never rejects. */
   async keep(offset: number): Promise<Refusal | undefined> {
     const failed = await this.#flush()
     if (isRefusal(failed)) {
@@ -148,6 +151,13 @@ export class PartDraft {
   async drop(): Promise<void> {
     await this.#flushing
     await this.#leave()
+  }
+
+  /** Nothing more comes. Resolves with the path of the file, which is the caller's then. Rejects where the disk refuses. */
+  async taken(): Promise<string> {
+    await this.#flushing
+    closeSync(this.#file)
+    return this.#path
   }
 
   async #leave(): Promise<void> {

@@ -15,7 +15,7 @@ import {
   partialType,
 } from './append-fields.js'
 import type { Live } from './live-uploads.js'
-import { type MultipartRecord, uploadLivesMs } from './multipart-records.js'
+import { type MultipartRecord, uploadLivesMs } from './multipart-record.js'
 import type { OpenUploads } from './open-uploads.js'
 import { outcomeOf, uploaderIn } from './upload-outcome.js'
 
@@ -113,7 +113,8 @@ export class ResumableUploads {
     const fields = appendFields(request)
     const type = request.header('content-type')
     // Checked twice where another request is under way, so that a client who waits for "100 Continue" is answered in time.
-    const refused = this.#arriving.has(id) ? undefined : this.#refusal(id, fields, type)
+    const isKnown = !this.#arriving.has(id) && !this.open.isShared
+    const refused = isKnown ? this.#refusal(id, fields, type) : undefined
     if (refused !== undefined) return refused
     const arrival = new AppendArrival(checkOf(request))
     arrival.begin(request)
@@ -122,8 +123,9 @@ export class ResumableUploads {
   }
 
   async #append(id: string, append: Append, type: string | undefined): Promise<UploadAnswer> {
-    await this.#alone(id)
     const { fields, arrival } = append
+    await this.#alone(id)
+    await this.#load(id, arrival)
     const [refused, record, live] = [this.#refusal(id, fields, type), this.open.find(id), this.open.live(id)]
     if (refused !== undefined || record === undefined || live === undefined) {
       void arrival.stop()
@@ -134,6 +136,16 @@ export class ResumableUploads {
     if (length !== record.appended?.lengthBytes)
       this.open.put({ ...record, appended: { ...record.appended, ...termsOf(length) } })
     return this.#take(id, live, append, length)
+  }
+
+  /** Reads it as it is now. Requests of it on other machines bring nothing more: their client has given them up. */
+  async #load(id: string, arrival?: AppendArrival): Promise<void> {
+    try {
+      await this.open.load(id, true)
+    } catch (error) {
+      void arrival?.stop()
+      throw error
+    }
   }
 
   /** Ends the request that brings bytes of this upload: its client has given it up, or it would not send another. */
@@ -266,7 +278,7 @@ export class ResumableUploads {
     const offset = offsetOf(live)
     const { answer: _, ...clean } = record
     this.open.put({ ...clean, state: 'asked', uploader, appended: { ...clean.appended, ...termsOf(offset) } })
-    await this.open.flushed()
+    await this.open.flushed(record.id)
     const answer = await this.open.attempt(record.id, live, uploader)
     // The client has done its part: what failed for a reason of ours is tried again without it.
     if (outcomeOf(answer) === undefined) this.open.drive(record.id, uploader)
@@ -282,6 +294,7 @@ export class ResumableUploads {
     const { method } = request
     const fields = appendFields(request)
     if (method === 'HEAD') await this.#alone(id)
+    await this.open.load(id, method === 'HEAD')
     const record = this.#find(id)
     if (record === undefined) return unknown
     const live = this.open.live(id)
@@ -300,10 +313,13 @@ export class ResumableUploads {
   /** Nobody wants it any more. */
   async cancel(id: string): Promise<UploadAnswer> {
     await this.#alone(id)
+    await this.#load(id)
     if (this.#find(id) === undefined) return unknown
-    if (this.open.live(id)?.attempt !== undefined)
+    const live = this.open.live(id)
+    if (live?.attempt !== undefined || live?.isElsewhere === true)
       return textAnswer(409, 'The item is being taken: it cannot be cancelled any more')
     this.open.drop(id)
+    if (this.open.isShared) await this.open.flushed(id)
     return { status: 204 }
   }
 }

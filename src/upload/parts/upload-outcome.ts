@@ -1,6 +1,6 @@
 import type { UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
-import type { MultipartRecord } from './multipart-records.js'
+import type { MultipartRecord } from './multipart-record.js'
 
 /** Who uploads, as a record has it: what is undefined was not written down. */
 export function uploaderIn({ uploader }: MultipartRecord): Uploader {

@@ -17,7 +17,7 @@ import { moveApprovals } from '../../../src/payment/books/approval-migration.js'
 import { Approvals } from '../../../src/payment/books/approvals.js'
 import { LedgerCredits } from '../../../src/payment/books/credits.js'
 import { accountOf, Wallets } from '../../../src/payment/books/wallets.js'
-import { postgresFolder, startPostgres } from '../../ledger/postgres-server.js'
+import { postgresFolder, startPostgres } from '../../engines/postgres-server.js'
 
 const [alice, bob, carol] = [1, 2, 3].map((at) => Buffer.alloc(32, at).toString('base64url')) as [
   string,

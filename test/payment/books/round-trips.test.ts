@@ -17,7 +17,7 @@ import { Wallets } from '../../../src/payment/books/wallets.js'
 import { isDenied } from '../../../src/payment/credits-port.js'
 import { fixedOracle } from '../../../src/payment/prices/oracle.js'
 import { Promotions } from '../../../src/payment/prices/promotions.js'
-import { postgresFolder, startPostgres } from '../../ledger/postgres-server.js'
+import { postgresFolder, startPostgres } from '../../engines/postgres-server.js'
 
 const many = 64
 const name = (at: number): string => {

@@ -16,7 +16,7 @@ import { Approvals } from '../../../src/payment/books/approvals.js'
 import { LedgerCredits } from '../../../src/payment/books/credits.js'
 import { accountOf, Wallets } from '../../../src/payment/books/wallets.js'
 import { type ApprovalView, isDenied } from '../../../src/payment/credits-port.js'
-import { postgresFolder, startPostgres } from '../../ledger/postgres-server.js'
+import { postgresFolder, startPostgres } from '../../engines/postgres-server.js'
 import { below } from '../../property.js'
 import { sharers } from './sharers.js'
 

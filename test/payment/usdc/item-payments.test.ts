@@ -20,7 +20,7 @@ import { Reservations } from '../../../src/payment/books/reservations.js'
 import { Wallets } from '../../../src/payment/books/wallets.js'
 import type { UsdcAnswer, UsdcPaid } from '../../../src/payment/credits-port.js'
 import { X402Sales } from '../../../src/payment/usdc/x402-sales.js'
-import { postgresFolder, startPostgres } from '../../ledger/postgres-server.js'
+import { postgresFolder, startPostgres } from '../../engines/postgres-server.js'
 import { below, pick } from '../../property.js'
 import { type Brought, countingDesk, paymentOf } from './counting-desk.js'
 

@@ -7,7 +7,7 @@ import { EmbeddedLedger } from '../../../src/ledger/embedded.js'
 import type { MoneyLedger } from '../../../src/ledger/ledger-port.js'
 import { PostgresLedger } from '../../../src/ledger/postgres.js'
 import { OwnedPayments } from '../../../src/payment/usdc/owned-payments.js'
-import { postgresFolder, startPostgres } from '../../ledger/postgres-server.js'
+import { postgresFolder, startPostgres } from '../../engines/postgres-server.js'
 
 const paymentOf = (at: number): string => `84532:0x${'a1'.repeat(20)}:0x${at.toString(16).padStart(64, '0')}`
 

@@ -7,11 +7,8 @@ import t, { type Test } from 'tap'
 import { systemClock } from '../../../src/actor/clock.js'
 import { silentLog } from '../../../src/actor/log.js'
 import type { Environment } from '../../../src/store/lmdb.js'
-import {
-  type MultipartRecord,
-  MultipartRecords,
-  uploadLivesMs,
-} from '../../../src/upload/parts/multipart-records.js'
+import { type MultipartRecord, uploadLivesMs } from '../../../src/upload/parts/multipart-record.js'
+import { MultipartRecords } from '../../../src/upload/parts/multipart-records.js'
 import { OpenUploads, type OpenUploadsParts } from '../../../src/upload/parts/open-uploads.js'
 import { PartFiles } from '../../../src/upload/parts/part-files.js'
 import { openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'

@@ -1,0 +1,249 @@
+import { pause } from '../../actor/clock.js'
+import { FairSlots } from '../../actor/fair-slots.js'
+import type { Id } from '../../format/id.js'
+import {
+  diskAnswer,
+  fixedAnswers,
+  jsonAnswer,
+  textAnswer,
+  type UploadAnswer,
+} from '../calls/upload-answers.js'
+import type { Uploader } from '../calls/uploader.js'
+import { Assembly } from '../intake/assembly.js'
+import type { ItemIntake } from '../intake/item-intake.js'
+import type { SingleUploadParts } from '../intake/single-upload.js'
+import type { AcceptedItem, Uploads } from '../records/uploads.js'
+import type { HeldRoom } from '../room/held-room.js'
+import type { Live } from './live-uploads.js'
+import { isOver, type MultipartRecord, type Stage } from './multipart-record.js'
+import { owing, type PaidParts } from './paid-parts.js'
+import { overtaken, type PartRecords } from './part-records.js'
+import type { PartStore } from './part-store.js'
+import { outcomeOf } from './upload-outcome.js'
+
+const againMs = 2000
+/** While another machine puts an upload together, it is looked at so often. */
+const elsewhereMs = 400
+/** Items put together at once: each takes what a single upload takes. */
+const assembliesMax = 2
+
+export interface FinishingParts extends SingleUploadParts {
+  readonly intake: ItemIntake
+  readonly uploads: Uploads
+  readonly records: PartRecords
+  readonly files: PartStore
+  readonly room: HeldRoom
+  /** Absent: no upload is paid for at its beginning. */
+  readonly paid?: PaidParts
+}
+
+/** What has the uploads that are not over. */
+export interface FinishingHost {
+  live(id: string): Live | undefined
+  /** Reads it as all machines have it. */
+  load(id: string): Promise<unknown> | undefined
+  put(record: MultipartRecord): void
+  /** A record as it is put. */
+  stamped(record: MultipartRecord): MultipartRecord
+  /** It takes no room any more. */
+  clear(id: string): Promise<void>
+  /** The end of the service waits for it. */
+  follow<T>(work: Promise<T>): Promise<T>
+}
+
+/** What became of the bytes of an upload. */
+interface Made {
+  readonly answer: UploadAnswer
+  /** The item was paid for otherwise. */
+  readonly isUnused: boolean
+}
+
+/** Makes the item of an upload at its end: once, whoever wants it, and on whichever machine. */
+export class Finishing {
+  readonly #slots = FairSlots.unbounded(assembliesMax)
+
+  constructor(
+    private readonly parts: FinishingParts,
+    private readonly host: FinishingHost,
+    private readonly closing: AbortSignal,
+  ) {}
+
+  /** Tries until it is decided. */
+  drive(id: string, uploader: Uploader): void {
+    const live = this.host.live(id)
+    if (live === undefined || live.isDriven) return
+    this.#setBusy(live, { isDriven: true })
+    const act = async (): Promise<void> => {
+      while (!this.closing.aborted && this.host.live(id) === live) {
+        const answer = await this.attempt(id, live, uploader)
+        if (outcomeOf(answer) !== undefined) break
+        await pause(againMs, this.closing)
+      }
+      this.#setBusy(live, { isDriven: false })
+    }
+    void this.host.follow(act())
+  }
+
+  /** What is being put together is not dropped for others. */
+  #setBusy(live: Live, changed: Partial<Pick<Live, 'isDriven'>> = {}): void {
+    Object.assign(live, changed)
+    this.parts.room.setBusy(live.holder, live.isDriven || live.attempt !== undefined)
+  }
+
+  /** One at a time: who comes while it runs has its answer, too. */
+  attempt(id: string, live: Live, uploader: Uploader): Promise<UploadAnswer> {
+    live.attempt ??= this.host.follow(this.#attempt(id, live, uploader)).finally(() => {
+      delete live.attempt
+      this.#setBusy(live)
+    })
+    this.#setBusy(live)
+    return live.attempt
+  }
+
+  async #attempt(id: string, live: Live, uploader: Uploader): Promise<UploadAnswer> {
+    const act = (): Promise<UploadAnswer | undefined> => this.#claimed(id, live, uploader).catch(diskAnswer)
+    for (;;) {
+      const answer = await this.#slots.run(act, live.holder.parties[1])
+      if (answer !== undefined) return answer
+      // Another machine is about it: its answer is the answer here, or it is taken over from it.
+      await pause(elsewhereMs, this.closing)
+    }
+  }
+
+  /** Undefined: another machine puts it together. */
+  async #claimed(id: string, live: Live, uploader: Uploader): Promise<UploadAnswer | undefined> {
+    const { records } = this.parts
+    if (this.closing.aborted) return textAnswer(503, 'The service is ending', '\r\nRetry-After: 5')
+    const claimed = await records.claim(id, uploader)
+    if (claimed === 'elsewhere') return undefined
+    if (claimed === 'over') return this.#over(id)
+    try {
+      await this.host.load(id)
+      // Other parts may have come since: one payment pays for one item.
+      const before = records.find(id)
+      const item = before && this.#acceptedOf(before)
+      if (before !== undefined && item !== undefined) return await this.#finalized(before, item.id, false)
+      return await this.#decided(id, await this.#made(id, live, uploader))
+    } catch (error) {
+      await records.release(id).catch(diskAnswer)
+      throw error
+    }
+  }
+
+  /** The answer of an upload that is over. */
+  async #over(id: string): Promise<UploadAnswer> {
+    const record = this.parts.records.find(id)
+    if (record?.state === 'finalized') return this.receipt(record)
+    return record?.answer ?? textAnswer(404, 'There is no such upload any more')
+  }
+
+  async #made(id: string, live: Live, uploader: Uploader): Promise<Made> {
+    const { records, paid, files } = this.parts
+    live.stage = 'ASSEMBLING'
+    const offsets = [...live.chunks.keys()].sort((a, b) => a - b)
+    // Less than what is held, where a request still brings a part that comes too late.
+    const sizeBytes = [...live.chunks.values()].reduce((sum, bytes) => sum + bytes, 0)
+    let isUnused = false
+    const charge = paid?.charge(records.find(id), sizeBytes, () => {
+      isUnused = true
+    })
+    const moved = async (stage: Stage): Promise<UploadAnswer | undefined> => {
+      live.stage = stage
+      return (await records.confirm(id, stage)) ? undefined : overtaken
+    }
+    const how = {
+      // The last moment at which a machine that stood still notices that another one has gone on.
+      onHeld: () => moved('FINALIZING').catch(diskAnswer),
+      digest: records.find(id)?.appended?.digest,
+      sizeBytes,
+      ...(charge === undefined ? {} : { charge }),
+    }
+    const validating = (): void => {
+      live.stage = 'VALIDATING'
+    }
+    const sources = await files.sources(id, offsets)
+    const answer = await new Assembly(this.parts).run(sources, uploader, validating, how)
+    return { answer, isUnused }
+  }
+
+  async #decided(id: string, { answer, isUnused }: Made): Promise<UploadAnswer> {
+    const { records, paid } = this.parts
+    const outcome = outcomeOf(answer)
+    const record = records.find(id)
+    if (outcome === undefined || record === undefined) {
+      await records.release(id)
+      return answer
+    }
+    if (outcome === 'finalized') {
+      const { id: itemId } = answer.json as { id: Id }
+      return this.#finalized(record, itemId, isUnused, answer)
+    }
+    const { answer: _, uploader: __, ...clean } = record
+    const ended = this.host.stamped(owing({ ...clean, state: outcome, answer }, 'refund'))
+    if (!(await records.release(id, ended))) return this.#lost(id)
+    paid?.end(record)
+    // More credits may come: it can be finalized again.
+    if (outcome !== 'underfunded') await this.host.clear(id)
+    return answer
+  }
+
+  /** The item is accepted: its receipt leaves when no other machine can give another one. `answer`: with the receipt. */
+  async #finalized(
+    record: MultipartRecord,
+    itemId: Id,
+    isUnused: boolean,
+    answer?: UploadAnswer,
+  ): Promise<UploadAnswer> {
+    const { records, paid } = this.parts
+    const { id } = record
+    const given = answer ?? (await this.receipt({ ...record, itemId }))
+    const receipt = records.isShared ? { receipt: given.json } : {}
+    const ended = { ...this.#ended(record, itemId, isUnused), ...receipt }
+    if (!(await records.release(id, this.host.stamped(ended)))) return this.#lost(id)
+    paid?.end(record)
+    await this.host.clear(id)
+    return { ...given, status: 200 }
+  }
+
+  /** Another machine has taken it over: what it has decided counts. */
+  async #lost(id: string): Promise<UploadAnswer> {
+    await this.host.load(id)
+    const record = this.parts.records.find(id)
+    return record === undefined || !isOver(record) ? overtaken : this.#over(id)
+  }
+
+  /** `isUnused`: the item was paid for otherwise. */
+  #ended(record: MultipartRecord, itemId: Id, isUnused: boolean): MultipartRecord {
+    const { answer: _, uploader: __, ...clean } = record
+    const spent = this.parts.uploads.find(itemId)?.place.sizeBytes ?? 0
+    return owing({ ...clean, state: 'finalized', itemId }, isUnused ? 'refund' : { spent })
+  }
+
+  #acceptedOf(record: MultipartRecord): AcceptedItem | undefined {
+    const isOpen = record.paid !== undefined && !isOver(record)
+    return isOpen ? this.parts.uploads.ofHold(record.id) : undefined
+  }
+
+  /**
+   * Ends an upload whose item was accepted, and whose own record does not state it: a stop came in between, or the answer was
+   * lost. The record of the item decides what becomes of the money. Undefined: no item was accepted for what was paid.
+   */
+  conclude(record: MultipartRecord): MultipartRecord | undefined {
+    // With others only who has claimed it decides.
+    const item = this.parts.records.isShared ? undefined : this.#acceptedOf(record)
+    if (item === undefined) return undefined
+    const ended = this.#ended(record, item.id, false)
+    this.host.put(ended)
+    this.parts.paid?.end(record)
+    void this.host.follow(this.host.clear(record.id).catch(diskAnswer))
+    return ended
+  }
+
+  /** The same content each time: only the lists of hosts may have changed. */
+  async receipt({ itemId, receipt }: MultipartRecord): Promise<UploadAnswer> {
+    if (receipt !== undefined) return jsonAnswer(200, receipt)
+    const item = itemId === undefined ? undefined : this.parts.uploads.find(itemId)
+    if (item === undefined) return fixedAnswers.unknownItem
+    return jsonAnswer(200, await this.parts.intake.receipt(item))
+  }
+}
