@@ -132,8 +132,8 @@ export const meterTable: readonly MeterRow[] = [
   {
     name: 'watchdog_reports_total',
     kind: 'counter',
-    help: 'Threads that were not heard from for WATCHDOG_SECONDS, by what they did.',
-    labels: { cause: ['spins', 'sleeps', 'disk'] },
+    help: 'Threads that were not heard from for WATCHDOG_SECONDS, by what they did, or that ended and were replaced.',
+    labels: { cause: ['spins', 'sleeps', 'disk', 'ended'] },
   },
   {
     name: 'contiguous_data_cache_hit_total',

@@ -15,6 +15,8 @@ export interface OpenThread {
   connect?(port: MessagePort, about: unknown): void
   /** What the supervisor says to a thread that is up. Absent: it hears nothing. */
   onMessage?(message: unknown): void
+  /** A port to an actor that took the place of one which this thread has had a line to. Absent: it has none of those. */
+  onLine?(port: MessagePort, about: unknown): void
   /** Ends what is under way, and closes everything. */
   close(): Promise<unknown>
 }
@@ -40,7 +42,10 @@ export async function runThread<Given>(
     if ('stop' in order) void stop()
     else if ('logLevel' in order) setLogLevel(order.logLevel)
     else if ('tell' in order) thread.onMessage?.(order.tell)
-    else if (thread.connect === undefined) order.connect.close()
+    else if ('line' in order) {
+      if (thread.onLine === undefined) order.line.close()
+      else thread.onLine(order.line, order.about)
+    } else if (thread.connect === undefined) order.connect.close()
     else thread.connect(order.connect, order.about)
   })
   keepHeartbeat()

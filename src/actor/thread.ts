@@ -15,6 +15,8 @@ export interface Thread {
   connect(about?: unknown): MessagePort
   /** Sends a message to the thread (`OpenThread.onMessage`); cloned. */
   tell(message: unknown): void
+  /** Gives the thread a port to an actor that took the place of another one (`OpenThread.onLine`). */
+  hand(line: ThreadLine): void
   /** All logs of the thread have this level from now on. */
   setLogLevel(level: string): void
   /** Resolves with the exit code once the thread has ended for any reason. */
@@ -30,6 +32,12 @@ export interface Thread {
   end(): Promise<void>
 }
 
+/** A port to an actor, and what the caller's side has to know of it; `about` is cloned. */
+export interface ThreadLine {
+  readonly port: MessagePort
+  readonly about: unknown
+}
+
 /** A spinning thread that is terminated ends within this time; otherwise it is inside an addon that does not return. */
 export const terminationMs = 10_000
 
@@ -37,6 +45,7 @@ export const terminationMs = 10_000
 export type ThreadOrder =
   | { readonly connect: MessagePort; readonly about?: unknown }
   | { readonly tell: unknown }
+  | { readonly line: MessagePort; readonly about: unknown }
   | { readonly logLevel: string }
   | { readonly stop: true }
 
@@ -82,22 +91,39 @@ export async function startThread(
     async end() {
       await worker.terminate()
     },
-    connect(about) {
-      const { port1, port2 } = new MessageChannel()
-      worker.postMessage({ connect: port2, about }, [port2])
-      return port1
-    },
-    tell(message) {
-      worker.postMessage({ tell: message })
-    },
-    setLogLevel(logLevel) {
-      worker.postMessage({ logLevel } satisfies ThreadOrder)
-    },
+    ...ordersTo(worker, gone),
     async stop(deadlineMs) {
       worker.postMessage({ stop: true })
       await endsWithin(gone, deadlineMs)
       await endsWithin(worker.terminate(), terminationMs)
     },
+  }
+}
+
+/** What is posted to a thread while it runs. */
+function ordersTo(
+  worker: Worker,
+  gone: Promise<number>,
+): Pick<Thread, 'connect' | 'tell' | 'hand' | 'setLogLevel'> {
+  let isGone = false
+  void gone.then(() => {
+    isGone = true
+  })
+  const post = (order: ThreadOrder): void => worker.postMessage(order)
+  // A thread that has ended takes no port: closed here, it is closed for the other side, too.
+  const postPort = (port: MessagePort, order: ThreadOrder): void => {
+    if (isGone) port.close()
+    else worker.postMessage(order, [port])
+  }
+  return {
+    connect(about) {
+      const { port1, port2 } = new MessageChannel()
+      postPort(port2, { connect: port2, about })
+      return port1
+    },
+    tell: (message) => post({ tell: message }),
+    hand: ({ port, about }) => postPort(port, { line: port, about }),
+    setLogLevel: (logLevel) => post({ logLevel }),
   }
 }
 

@@ -67,7 +67,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
   const network = networkOf(config)
   const readiness = new Readiness(shared.readiness)
   const embedded = server.network === 'devnet' && server.trustedNodeUrls === undefined
-  const threads = new RunningThreads(server.drainMs + 2000, log)
+  const threads = threadsOf(config, shared, log)
   const nodes = (): readonly string[] => (embedded ? [devnetUrl(threads)] : network.nodes)
   const tls = tlsOf(config, shared, threads, log)
   const live = { config, key: '' }
@@ -120,6 +120,14 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
     await stop()
     throw error
   }
+}
+
+function threadsOf({ server }: Config, shared: SharedMemory, log: Log): RunningThreads {
+  return new RunningThreads({
+    stopMs: server.drainMs + 2000,
+    log,
+    onEnded: () => ownMeters(shared).of('watchdog_reports_total', { cause: 'ended' }).add(1),
+  })
 }
 
 /** Each thread that signs reads its key itself; what is wrong with it is reported before any of them is started. */

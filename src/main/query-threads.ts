@@ -1,8 +1,10 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Config } from '../../config/read.js'
 import type { Part } from '../actor/supervise.js'
+import type { ThreadLine } from '../actor/thread.js'
 import { leftTable } from '../query/lines.js'
 import type { QueryLineAbout } from '../query/query-messages.js'
+import type { QueryLineNews } from '../threads/edge-given.js'
 import type { QueryGiven } from '../threads/open-query.js'
 import type { SharedMemory } from '../threads/shared-memory.js'
 import { settingsOf } from '../threads/thread-settings.js'
@@ -10,7 +12,8 @@ import { settingsOf } from '../threads/thread-settings.js'
 /** The threads of the program, as far as queries need them. */
 interface ThreadStarter {
   line(name: string, about?: object): MessagePort
-  part(name: string, file: string, data: () => object): Part
+  replaceable(name: string, file: string, data: () => object, onReplaced: () => void): Part
+  hand(file: string, to: string, line: () => ThreadLine): void
 }
 
 interface QueryThreads {
@@ -34,14 +37,27 @@ export function queryThreads(
     row: shared.rows.queries + at,
     nodes: nodes(),
   })
+  const lineTo = (name: string) => {
+    const left = leftTable(config.queries)
+    return { left, port: starter.line(name, { left } satisfies QueryLineAbout) }
+  }
+  const handNew = (name: string, at: number): void =>
+    starter.hand('edge', name, () => {
+      const { port, left } = lineTo(name)
+      return { port, about: { query: at, left } satisfies QueryLineNews }
+    })
   return {
-    parts: names.map((name, at) => starter.part(name, 'query', () => thread(at))),
+    parts: names.map((name, at) =>
+      starter.replaceable(
+        name,
+        'query',
+        () => thread(at),
+        () => handNew(name, at),
+      ),
+    ),
     lines: () => {
-      const left = names.map(() => leftTable(config.queries))
-      const queries = names.map((name, at) => {
-        return starter.line(name, { left: left[at] as SharedArrayBuffer } satisfies QueryLineAbout)
-      })
-      return { queries, left }
+      const lines = names.map(lineTo)
+      return { queries: lines.map(({ port }) => port), left: lines.map(({ left }) => left) }
     },
   }
 }

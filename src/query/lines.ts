@@ -30,6 +30,7 @@ function placesOf(waitingMax: number): number {
 }
 
 const full = refuse('busy', 'self', 'Too many queries wait: try again in a moment')
+const none = refuse('busy', 'self', 'What answers queries is being started again: try again in a moment')
 const enough = refuse('busy', 'client', 'Too many of your queries wait: try again when they are answered')
 
 /**
@@ -38,19 +39,23 @@ const enough = refuse('busy', 'client', 'Too many of your queries wait: try agai
  * message to another thread.
  */
 export class QueryLines implements QueryThreads {
-  readonly #lines: readonly Line[]
+  readonly #lines: Line[]
   /** The requests and held answers of each client. */
   readonly #shares: FairSlots
   readonly #held: HeldAnswers
 
-  constructor(lines: readonly QueryLine[], options: QueryLinesOptions) {
+  constructor(
+    lines: readonly QueryLine[],
+    private readonly options: QueryLinesOptions,
+  ) {
     this.#lines = lines.map((line) => new Line(line, options.waitingMax))
     this.#held = new HeldAnswers(options.heldMaxBytes)
     this.#shares = new FairSlots({ max: Number.POSITIVE_INFINITY, eachMax: options.clientMax })
   }
 
   async ask(request: QueryAsk, client: string, onGone: (left: () => void) => void): Promise<QueryReply> {
-    const line = this.#lines.reduce((best, one) => (one.underWay < best.underWay ? one : best))
+    const line = this.#quietest()
+    if (line === undefined) return none
     // The client's own share first: for one that has used it up nobody makes room.
     const leave = this.#shares.take(client)
     if (typeof leave === 'string') return enough
@@ -58,6 +63,20 @@ export class QueryLines implements QueryThreads {
     const answer = hasRoom ? await line.ask(request, client, onGone) : full
     leave()
     return answer
+  }
+
+  /** From now on the query thread `at` (from 0) is reached by this line; what the old one waits for is answered as refused. */
+  replace(at: number, line: QueryLine): void {
+    this.#lines[at]?.close()
+    this.#lines[at] = new Line(line, this.options.waitingMax)
+  }
+
+  /** Of the lines whose thread is up, the one with the fewest queries. */
+  #quietest(): Line | undefined {
+    let best: Line | undefined
+    for (const line of this.#lines)
+      if (!line.isLost && (best === undefined || line.underWay < best.underWay)) best = line
+    return best
   }
 
   holding(client: string, bytes: number, drop: () => void): () => void {
@@ -91,6 +110,8 @@ class Line {
   readonly #waiting = new Map<string, Set<() => void>>()
   /** Without those that had to make room. */
   underWay = 0
+  /** The thread at the other end has ended. */
+  isLost = false
 
   constructor(
     { port, left }: QueryLine,
@@ -99,6 +120,9 @@ class Line {
     const placesMax = placesOf(waitingMax)
     this.#port = port
     this.#address = addressOf<QueryOrder, QueryReply>(port, placesMax)
+    port.on('close', () => {
+      this.isLost = true
+    })
     this.#left = new Int32Array(left)
     this.#free = Array.from({ length: placesMax }, (_, at) => at)
   }

@@ -48,6 +48,14 @@ export interface EdgeGiven {
   readonly sales?: EdgeSales
 }
 
+/** What comes with a line to a query thread that took the place of another one. */
+export interface QueryLineNews {
+  /** Which of the query threads, from 0. */
+  readonly query: number
+  /** As in `EdgeGiven.queryLeft`. */
+  readonly left: SharedArrayBuffer
+}
+
 /** Lines to the threads that an edge thread asks. */
 export interface EdgePorts {
   /** To the writer of the catalog, the fetcher, the writer of the block list, and what grows the index. */

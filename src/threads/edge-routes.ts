@@ -8,7 +8,7 @@ import type { IngestReply, IngestRequest } from '../ingest/ingest-messages.js'
 import type { ModerationReply, ModerationRequest } from '../moderation/moderation-messages.js'
 import type { OpenNames } from '../names/open-names.js'
 import type { ExportReply, ExportRequest } from '../parquet/export-protocol.js'
-import { QueryLines } from '../query/lines.js'
+import { type QueryLine, QueryLines } from '../query/lines.js'
 import { queryLimits } from '../query/query-limits.js'
 import type { Beside, InfoParts } from '../routes/about-gateway.js'
 import { AdminKey } from '../routes/admin/admin-key.js'
@@ -71,6 +71,8 @@ export interface EdgeRoutes {
   readonly console: readonly Route[]
   /** Opens the routes of the operator from now on. */
   useKey(key: string): void
+  /** A query thread took the place of another one: it is reached by this line from now on. */
+  useQueryLine(at: number, line: QueryLine): void
   close(): Promise<void>
 }
 
@@ -125,6 +127,7 @@ export function edgeRoutes(parts: EdgeParts): EdgeRoutes {
       resolver,
     ],
     useKey: (key) => adminKey.use(key),
+    useQueryLine: (at, line) => queries.replace(at, line),
     async close() {
       await nodes.close()
       queries.close()

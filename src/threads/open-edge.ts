@@ -7,7 +7,7 @@ import { createEdgeHandler, type RequestHandler } from '../routes/edge-handler.j
 import { paceOf } from './client-options.js'
 import { openEdgeAdmission } from './edge-admission.js'
 import { openEdgeContent } from './edge-content.js'
-import type { EdgeGiven } from './edge-given.js'
+import type { EdgeGiven, QueryLineNews } from './edge-given.js'
 import { type EdgeListeners, edgeListeners } from './edge-listeners.js'
 import { type EdgeParts, type EdgeRoutes, edgeRoutes } from './edge-routes.js'
 import { edgeTools } from './edge-tools.js'
@@ -46,6 +46,10 @@ export async function openEdge(given: EdgeGiven): Promise<OpenThread> {
       admission.use(news.settings)
       listeners.useClients(admission.gate?.lend())
       if (news.adminKey !== undefined) routes.useKey(news.adminKey)
+    },
+    onLine(port, about) {
+      const { query, left } = about as QueryLineNews
+      routes.useQueryLine(query, { port, left })
     },
     async close() {
       await listeners.close(settings.server.drainMs)

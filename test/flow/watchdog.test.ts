@@ -1,9 +1,9 @@
 /** Real threads of the whole program that are made to spin for ever: by the engine's own debugger, as no request can. */
 import { get } from 'node:http'
-import t, { type Test } from 'tap'
-import { WebSocket } from 'undici'
+import t from 'tap'
 import { pause, systemClock } from '../../src/actor/clock.js'
 import { eventually } from '../eventually.js'
+import { debugged, evaluateIn } from './debugged.js'
 import { type Running, run } from './running.js'
 
 const environment = {
@@ -16,45 +16,9 @@ const environment = {
 
 t.setTimeout(300_000)
 
-/** A program that a debugger may come to, and its address. */
-async function debugged(
-  t: Test,
-  more: Record<string, string> = {},
-): Promise<{ running: Running; address: string }> {
-  const running = await run(t, t.testdir(), { ...environment, ...more }, ['--inspect=127.0.0.1:0'])
-  const address = /ws:\/\/\S+/.exec(running.noise.join(''))?.[0] ?? ''
-  return { running, address }
-}
-
 /** Has the thread of this name run a loop without end. */
-async function spin(address: string, name: string): Promise<void> {
-  const socket = new WebSocket(address)
-  await new Promise((resolve) => socket.addEventListener('open', resolve))
-  const say = (id: number, method: string, params: object): void =>
-    socket.send(JSON.stringify({ id, method, params }))
-  const reported = new Promise<void>((resolve) => {
-    socket.addEventListener('message', ({ data }) => {
-      const word = JSON.parse(String(data)) as {
-        method?: string
-        params?: { sessionId: string; workerInfo?: { title: string } }
-      }
-      // It has heard the order.
-      if (word.method === 'NodeWorker.receivedMessageFromWorker') resolve()
-      if (word.method !== 'NodeWorker.attachedToWorker') return
-      if (!word.params?.workerInfo?.title.endsWith(` ${name}`)) return
-      const { sessionId } = word.params
-      const message = (id: number, method: string, params: object): string =>
-        JSON.stringify({ id, method, params })
-      const expression = 'setTimeout(function endless() { for (;;) {} }, 1)'
-      say(2, 'NodeWorker.sendMessageToWorker', {
-        sessionId,
-        message: message(1, 'Runtime.evaluate', { expression }),
-      })
-    })
-  })
-  say(1, 'NodeWorker.enable', { waitForDebuggerOnStart: false })
-  await reported
-  socket.close()
+function spin(address: string, name: string): Promise<void> {
+  return evaluateIn(address, name, 'setTimeout(function endless() { for (;;) {} }, 1)')
 }
 
 /** Over a connection of its own; undefined where nobody answers at once. */
@@ -82,7 +46,7 @@ const lines = (running: Running, msg: string) => running.log.filter((line) => li
 t.test(
   'an edge thread that spins is named, ended and replaced, and the other one answers meanwhile',
   async (t) => {
-    const { running, address } = await debugged(t)
+    const { running, address } = await debugged(t, environment)
     const url = `${running.urls.gateway}/gateway/info`
     t.equal(await status(url), 200)
     for (const name of ['edge-1', 'edge-2']) {
@@ -117,7 +81,7 @@ t.test(
 )
 
 t.test('a keeper that spins ends the program, for a fresh one to recover from disk', async (t) => {
-  const { running, address } = await debugged(t, { WATCHDOG_SECONDS: '2' })
+  const { running, address } = await debugged(t, { ...environment, WATCHDOG_SECONDS: '2' })
   await spin(address, 'moderation')
   const [code] = await new Promise<unknown[]>((resolve) =>
     running.process.once('exit', (...how) => resolve(how)),

@@ -1,4 +1,5 @@
 import t from 'tap'
+import type { Log } from '../../src/actor/log.js'
 import { addressOf } from '../../src/actor/mailbox-address.js'
 import { BucketTable } from '../../src/admission/bucket-table.js'
 import type { AdmissionThread } from '../../src/admission/open-buckets.js'
@@ -11,7 +12,7 @@ t.test('what a thread threw is logged with its stack before it is lost', async (
   const logged: { readonly about: { readonly name: string; readonly err: Error }; readonly words: string }[] =
     []
   const log = { fatal: (about: never, words: string) => void logged.push({ about, words }) }
-  const threads = new RunningThreads(1000, log as unknown as ConstructorParameters<typeof RunningThreads>[1])
+  const threads = new RunningThreads({ stopMs: 1000, log: log as unknown as Log, onEnded: () => undefined })
   const part = threads.part('catalog', 'catalog', () => ({
     keeper: { path: scratch('thrown'), touchEveryMs: 0 },
     generations: new SharedArrayBuffer(generationBytes),
@@ -29,10 +30,11 @@ t.test('what a thread threw is logged with its stack before it is lost', async (
 
 t.test('a thread that is started later is told the last of what was said before', async (t) => {
   const silent = { fatal: () => undefined, warn: () => undefined }
-  const threads = new RunningThreads(
-    1000,
-    silent as unknown as ConstructorParameters<typeof RunningThreads>[1],
-  )
+  const threads = new RunningThreads({
+    stopMs: 1000,
+    log: silent as unknown as Log,
+    onEnded: () => undefined,
+  })
   const options = { slots: 1024, capacity: 10, refillPerSecond: 1 }
   const [ipMemory, resourceMemory] = [
     new SharedArrayBuffer(BucketTable.bytes(options)),
