@@ -1,4 +1,5 @@
-import { isRefusal, type Refusal } from '../format/refusal.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { type Transaction, transactionJson } from '../format/transaction.js'
 import type { TransactionStatus } from './chain.js'
 
 /**
@@ -29,4 +30,17 @@ function together(
     one.height === other.height
   if (!isSame) return { kind: 'pending' }
   return one.confirmations <= other.confirmations ? one : other
+}
+
+/** One transaction as several nodes have it, where all that have it have the same; else a refusal. */
+export function agreedTransaction(answers: readonly (Transaction | Refusal)[]): Transaction | Refusal {
+  const [first] = answers
+  if (first === undefined) throw new Error('no node got the request')
+  const [one, ...others] = answers.filter((answer): answer is Transaction => !isRefusal(answer))
+  if (one === undefined) return first
+  // Where all other fields are the same, the signature covers the same data.
+  const textOf = (tx: Transaction): string => JSON.stringify(transactionJson(tx, { withData: false }))
+  const text = textOf(one)
+  const isSame = others.every((other) => textOf(other) === text)
+  return isSame ? one : refuse('upstream', 'upstream', `nodes have different transactions under ${one.id}`)
 }

@@ -28,6 +28,11 @@ export interface Chain {
    * verified too.
    */
   transaction(id: Id, options?: TransactionOptions): Promise<Transaction | Refusal>
+  /**
+   * The same, signed, as several nodes have it: for what cannot be taken back, where its id does not prove its fields
+   * (`isBoundById`). `upstream` where they differ.
+   */
+  agreedTransaction(id: Id, signal?: AbortSignal): Promise<Transaction | Refusal>
   /** Ids of transactions that wait for a block, as far as the node tells; at most 100,000. */
   pending(signal?: AbortSignal): Promise<readonly Id[] | Refusal>
   /** As `transaction`, for one that waits for a block; signed. */

@@ -4,7 +4,7 @@ import { FairSlots, gaveUp, type Release } from '../actor/fair-slots.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
-import { agreedStatus } from './agreed-status.js'
+import { agreedStatus, agreedTransaction } from './agreed-status.js'
 import type {
   Block,
   BlockHash,
@@ -119,11 +119,13 @@ export class RemoteChain implements Chain {
   }
 
   transaction(id: Id, { signed = true, signal }: TransactionOptions = {}): Promise<Transaction | Refusal> {
-    const read: Read<Transaction> = (answer, node) =>
-      answer.status === 200
-        ? readTransaction(answer.body.toString('utf8'), id, signed, node.name)
-        : absenceRefusal(answer.status, node)
-    return this.#get(`/tx/${id}`, limit.record, read, signal)
+    return this.#get(`/tx/${id}`, limit.record, transactionRead(id, signed), signal)
+  }
+
+  async agreedTransaction(id: Id, signal?: AbortSignal): Promise<Transaction | Refusal> {
+    const question = { path: `/tx/${id}`, maxBytes: limit.record }
+    const answers = await this.#askWitnesses(question, transactionRead(id, true), signal)
+    return isRefusal(answers) ? answers : agreedTransaction(answers)
   }
 
   pending(signal?: AbortSignal): Promise<readonly Id[] | Refusal> {
@@ -131,11 +133,7 @@ export class RemoteChain implements Chain {
   }
 
   pendingTransaction(id: Id, signal?: AbortSignal): Promise<Transaction | Refusal> {
-    const read: Read<Transaction> = (answer, node) =>
-      answer.status === 200
-        ? readTransaction(answer.body.toString('utf8'), id, true, node.name)
-        : absenceRefusal(answer.status, node)
-    return this.#get(`/unconfirmed_tx/${id}`, limit.record, read, signal)
+    return this.#get(`/unconfirmed_tx/${id}`, limit.record, transactionRead(id, true), signal)
   }
 
   transactionStatus(id: Id, signal?: AbortSignal): Promise<TransactionStatus | Refusal> {
@@ -143,19 +141,9 @@ export class RemoteChain implements Chain {
   }
 
   async agreedStatus(id: Id, signal?: AbortSignal): Promise<TransactionStatus | Refusal> {
-    const turn = await this.#turn(signal)
-    if (isRefusal(turn)) return turn
     const question = { path: `/tx/${id}/status`, maxBytes: limit.word }
-    const ask = async (node: Node): Promise<TransactionStatus | Refusal> => {
-      const answer = await node.ask(question, signal)
-      return isRefusal(answer) ? answer : readTransactionStatus(answer, node)
-    }
-    try {
-      const nodes = this.#nodeOrder.ranked(this.#clock.monotonic()).slice(0, witnessesMax)
-      return agreedStatus(await Promise.all(nodes.map((node) => this.#try(node, ask))))
-    } finally {
-      turn()
-    }
+    const stated = await this.#askWitnesses(question, readTransactionStatus, signal)
+    return isRefusal(stated) ? stated : agreedStatus(stated)
   }
 
   transactionOffset(id: Id, signal?: AbortSignal): Promise<TransactionOffset | Refusal> {
@@ -241,6 +229,26 @@ export class RemoteChain implements Chain {
     }, signal)
   }
 
+  /** The answers of several nodes to one question, at least one; a refusal where there is no turn for it. */
+  async #askWitnesses<T>(
+    question: NodeRequest,
+    read: Read<T>,
+    signal?: AbortSignal,
+  ): Promise<(T | Refusal)[] | Refusal> {
+    const turn = await this.#turn(signal)
+    if (isRefusal(turn)) return turn
+    const ask = async (node: Node): Promise<T | Refusal> => {
+      const answer = await node.ask(question, signal)
+      return isRefusal(answer) ? answer : read(answer, node)
+    }
+    try {
+      const nodes = this.#nodeOrder.ranked(this.#clock.monotonic()).slice(0, witnessesMax)
+      return await Promise.all(nodes.map((node) => this.#try(node, ask)))
+    } finally {
+      turn()
+    }
+  }
+
   async #inTurn<T>(
     attempt: (node: Node) => Promise<T | Refusal>,
     signal?: AbortSignal,
@@ -299,6 +307,13 @@ export class RemoteChain implements Chain {
 
 function graver(a: Refusal, b: Refusal): boolean {
   return gravity.indexOf(a.refused) < gravity.indexOf(b.refused)
+}
+
+function transactionRead(id: Id, signed: boolean): Read<Transaction> {
+  return (answer, node) =>
+    answer.status === 200
+      ? readTransaction(answer.body.toString('utf8'), id, signed, node.name)
+      : absenceRefusal(answer.status, node)
 }
 
 function readTransactionStatus(answer: NodeAnswer, node: Node): TransactionStatus | Refusal {

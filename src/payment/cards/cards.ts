@@ -18,7 +18,7 @@ import { accountOf, type Wallets } from '../books/wallets.js'
 import { type Denied, isDenied } from '../credits-port.js'
 import type { Promotions } from '../prices/promotions.js'
 import { QuoteIds } from '../prices/quote-ids.js'
-import type { Quotes } from '../prices/quotes.js'
+import { type Quotes, quoteLifeMs } from '../prices/quotes.js'
 import type { Currency } from '../prices/rates.js'
 import type { Adjustment } from '../prices/tariff.js'
 import {
@@ -60,7 +60,6 @@ export interface CardQuote {
 const paymentKind = 'card-payment'
 /** Payments that were taken back before they were reported: events come in any order. */
 const takenKind = 'card-taken-back'
-const quoteLifeMs = 30 * 60_000
 /** The card may be charged this long before the provider reports it. */
 const graceMs = 5 * 60_000
 

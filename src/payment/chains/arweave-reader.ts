@@ -1,20 +1,26 @@
 import type { Chain } from '../../chain/chain.js'
 import { encodeBase64url } from '../../format/base64url.js'
-import { parseId } from '../../format/id.js'
+import { type Id, parseId } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Transaction } from '../../format/transaction.js'
 import { normalizedAddress } from '../../proof/owner-address.js'
+import { isBoundById } from '../../proof/transaction-proof.js'
 import { type ChainReader, depthsOf, type NoPayment, type SeenPayment } from './seen-payment.js'
+
+type ArweaveNodes = Pick<Chain, 'transaction' | 'agreedTransaction' | 'pendingTransaction' | 'agreedStatus'>
 
 const destinationTag = 'Turbo-Credit-Destination-Address'
 
-/** Payments in AR. Ids and signatures of transactions are checked here, so a node cannot make one up. */
+/**
+ * Payments in AR. Ids and signatures of transactions are checked here, so a node cannot make one up. A transaction without a
+ * block may be mined with other fields, and the same id (`isBoundById`): what is seen then counts, as several nodes have it.
+ */
 export class ArweaveReader implements ChainReader {
   readonly chain = 'arweave'
   readonly tokens = ['arweave'] as const
 
   constructor(
-    private readonly nodes: Pick<Chain, 'transaction' | 'pendingTransaction' | 'agreedStatus'>,
+    private readonly nodes: ArweaveNodes,
     private readonly confirmations: number,
   ) {}
 
@@ -24,10 +30,16 @@ export class ArweaveReader implements ChainReader {
     const status = await this.nodes.agreedStatus(id)
     if (isRefusal(status)) return status.refused === 'unknown' ? 'unknown' : status
     const isMined = status.kind === 'mined'
-    const found = await (isMined ? this.nodes.transaction(id) : this.nodes.pendingTransaction(id))
+    const found = await (isMined ? this.#mined(id) : this.nodes.pendingTransaction(id))
     if (isRefusal(found)) return found.refused === 'unknown' ? 'unknown' : found
     const depths = depthsOf(isMined ? status.confirmations : 0, this.confirmations)
     return { ...paymentIn(found), ...depths, ...(isMined ? { height: status.height } : {}) }
+  }
+
+  async #mined(id: Id): Promise<Transaction | Refusal> {
+    const one = await this.nodes.transaction(id)
+    if (isRefusal(one) || one.quantity === 0n || isBoundById(one)) return one
+    return this.nodes.agreedTransaction(id)
   }
 
   close(): Promise<void> {

@@ -1,7 +1,8 @@
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { addressKind } from '../books/wallets.js'
 import { type Call, type CallRoute, type ServiceAnswer, words } from '../calls/call.js'
-import type { TopUp, TopUps } from './topups.js'
+import type { TopUp } from './top-up.js'
+import type { TopUps } from './topups.js'
 
 const bodyMax = 4096
 

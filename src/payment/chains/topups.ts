@@ -11,49 +11,18 @@ import {
 import type { MoveOrder } from '../../ledger/transfer.js'
 import { historyRecord } from '../books/accounts.js'
 import { dayRecord, topUpDayKind } from '../books/days.js'
-import type { ExcludedSenders } from '../books/excluded-senders.js'
-import { accountOf, addressKind, spelled, type Wallets } from '../books/wallets.js'
-import { isDenied } from '../credits-port.js'
-import type { Quotes } from '../prices/quotes.js'
+import { accountOf } from '../books/wallets.js'
 import type { TokenWord } from '../prices/rates.js'
+import { PaymentTerms, type PaymentTermsParts, type Unpayable } from './payment-terms.js'
 import type { ChainReader, SeenPayment } from './seen-payment.js'
-
-/** A payment on a chain, from its first report on. */
-export interface TopUp {
-  readonly state: 'pending' | 'credited' | 'failed'
-  readonly chain: string
-  readonly token: TokenWord
-  readonly id: string
-  readonly quantity: string
-  readonly winc: string
-  readonly usdEquivalent: string
-  readonly sender: string
-  readonly destination: string
-  readonly createdMs: number
-  readonly height?: number
-  /** How often it was credited: after a reorganization that took it away it may come again. */
-  readonly credits: number
-  readonly why?: string
-  /** Since when no node knows it. */
-  readonly missingMs?: number
-}
+import { topUpKind as kind, readTopUp, type TopUp, topUpKey, watchedKind } from './top-up.js'
 
 /** The result of a reported payment. */
-export type TopUpOutcome =
-  | { readonly topUp: TopUp; readonly isNew: boolean }
-  | { readonly status: 400 | 403 | 404; readonly text: string }
-  | Refusal
+export type TopUpOutcome = { readonly topUp: TopUp; readonly isNew: boolean } | Unpayable | Refusal
 
-export interface TopUpParts {
+export interface TopUpParts extends PaymentTermsParts {
   readonly ledger: MoneyLedger
-  readonly wallets: Wallets
-  readonly quotes: Quotes
   readonly readers: readonly ChainReader[]
-  /** Token to the address that is paid. */
-  readonly addresses: Readonly<Record<string, string>>
-  /** Senders whose payments are not taken. */
-  readonly excluded: Pick<ExcludedSenders, 'has'>
-  readonly now: () => number
   readonly clock: Clock
   readonly log: Log
   /** A credited payment that no node knows for so long was lost by its chain: a node that lags behind must not look like that. */
@@ -62,9 +31,6 @@ export interface TopUpParts {
   readonly questionsPerSecond: number
 }
 
-const kind = 'topup'
-/** Those that are still looked at: pending, or credited but not deep enough to stay for sure. */
-const watchedKind = 'topup-watched'
 /** So long a payment that no node knows is waited for. */
 const awaitedMs = 24 * 3600_000
 const watchedMax = 500
@@ -83,8 +49,10 @@ export class TopUps {
   readonly #strange = new Map<string, StrangersQuestions<FirstReport>>()
   /** By chain: payments that were seen, so that no flood of ids keeps them from being looked at. */
   readonly #known = new Map<string, StrangersQuestions<TopUp>>()
+  readonly #terms: PaymentTerms
 
   constructor(private readonly parts: TopUpParts) {
+    this.#terms = new PaymentTerms(parts)
     const { readers, clock, questionsPerSecond: perSecond } = parts
     const strangersTurns = { perSecond, burst: 2 * perSecond, eachPerMinute }
     for (const reader of readers) {
@@ -107,10 +75,10 @@ export class TopUps {
    */
   async submit(token: TokenWord, id: string, client: string): Promise<TopUpOutcome> {
     const reader = this.#reader(token)
-    const key = keyOf(reader.chain, id)
+    const key = topUpKey(reader.chain, id)
     const before = await this.parts.ledger.record(kind, key)
     if (before !== undefined) {
-      const { state } = read(before)
+      const { state } = readTopUp(before)
       const topUp = state === 'failed' ? await this.#again(before, client) : await this.#turn(before, client)
       return { topUp, isNew: state !== topUp.state }
     }
@@ -121,12 +89,12 @@ export class TopUps {
   }
 
   async #report(reader: ChainReader, token: TokenWord, id: string): Promise<FirstReport | Refusal> {
-    const key = keyOf(reader.chain, id)
+    const key = topUpKey(reader.chain, id)
     const seen = await reader.find(token, id)
     if (seen === 'unknown') return { status: 404, text: 'Transaction not found' }
     if (isRefusal(seen)) return seen
     if ('wrong' in seen) return { status: 400, text: seen.wrong }
-    const made = await this.#first(token, reader.chain, id, seen)
+    const made = await this.#terms.first(token, reader.chain, id, seen)
     if (!('state' in made)) return made
     const change = { kind, key, value: JSON.stringify(made), expected: 0 }
     const outcome = await this.parts.ledger.commit({ transfers: [], records: [change, watched(key)] })
@@ -139,7 +107,7 @@ export class TopUps {
 
   /** A known payment as it is now, or as it was known where no node can be reached now. */
   async #turn(stored: LedgerRecord, client: string): Promise<TopUp> {
-    const topUp = read(stored)
+    const topUp = readTopUp(stored)
     if ((await this.parts.ledger.record(watchedKind, stored.key)) === undefined) return this.#look(stored)
     const looked = await this.#known.get(topUp.chain)?.ask(client, stored.key, () => this.#look(stored))
     return looked === undefined || isRefusal(looked) ? topUp : looked
@@ -150,7 +118,7 @@ export class TopUps {
    * was last seen, and then it counts at the present price.
    */
   async #again(stored: LedgerRecord, client: string): Promise<TopUp> {
-    const before = read(stored)
+    const before = readTopUp(stored)
     const { token, chain, id, credits } = before
     const reader = this.#readers.get(token)
     const questions = this.#strange.get(chain)
@@ -160,7 +128,7 @@ export class TopUps {
       if (seen === 'unknown') return { status: 404, text: '' }
       if (isRefusal(seen)) return seen
       if ('wrong' in seen) return { status: 400, text: seen.wrong }
-      const made = await this.#first(token, chain, id, seen)
+      const made = await this.#terms.first(token, chain, id, seen)
       if (!('state' in made)) return made
       const topUp = await this.#replace(stored, { ...made, credits }, [], [watched(stored.key)])
       const now = await this.parts.ledger.record(kind, stored.key)
@@ -177,7 +145,7 @@ export class TopUps {
       const page = await this.parts.ledger.records(watchedKind, '', after, watchedMax)
       for (const { key } of page) {
         const stored = await this.parts.ledger.record(kind, key)
-        if (stored !== undefined && (await this.#look(stored)).state !== read(stored).state) changed += 1
+        if (stored !== undefined && (await this.#look(stored)).state !== readTopUp(stored).state) changed += 1
       }
       const last = page.at(-1)
       if (last === undefined || page.length < watchedMax) return changed
@@ -189,7 +157,8 @@ export class TopUps {
   async compare(key: string): Promise<string | Refusal | undefined> {
     const stored = await this.parts.ledger.record(kind, key)
     if (stored === undefined) return 'credited, and not kept'
-    const { state, token, id, quantity, sender } = read(stored)
+    const topUp = readTopUp(stored)
+    const { state, token, id } = topUp
     // It was taken back since: the other way round it is looked at all the time.
     if (state !== 'credited') return undefined
     const seen = await this.#readers.get(token)?.find(token, id)
@@ -197,10 +166,7 @@ export class TopUps {
     if (seen === 'unknown') return 'credited here, and its chain does not know it'
     if (isRefusal(seen)) return seen
     if ('wrong' in seen) return `credited here, and its chain says: ${seen.wrong}`
-    if (seen.recipient !== spelled(this.parts.addresses[token] ?? ''))
-      return 'credited here, and paid to another address'
-    if (String(seen.quantity) !== quantity) return `${seen.quantity} on its chain, ${quantity} here`
-    return seen.sender === sender ? undefined : `sent by ${seen.sender} on its chain, by ${sender} here`
+    return this.#terms.difference(topUp, seen)
   }
 
   #reader(token: TokenWord): ChainReader {
@@ -209,48 +175,13 @@ export class TopUps {
     return reader
   }
 
-  async #first(
-    token: TokenWord,
-    chain: string,
-    id: string,
-    { quantity, sender, recipient, destination, height }: SeenPayment,
-  ): Promise<TopUp | Exclude<TopUpOutcome, { readonly topUp: TopUp }>> {
-    const { addresses, excluded, quotes, wallets, now } = this.parts
-    if (recipient !== spelled(addresses[token] ?? ''))
-      return { status: 400, text: `Payment transaction '${id}' was not sent to the address of this service` }
-    if (quantity < 1n) return { status: 400, text: 'Transaction quantity must be greater than 0' }
-    if (excluded.has(sender)) {
-      const text = `Payment transaction '${id}' has sender that is on the excluded address list: '${sender}'`
-      return { status: 403, text }
-    }
-    const quote = await quotes.ofToken(token, quantity)
-    if (isRefusal(quote)) return quote
-    if (isDenied(quote)) return { status: 400, text: quote.text }
-    const isAimed = destination !== undefined && addressKind(destination) !== undefined
-    const wallet = await wallets.find(isAimed ? destination : sender)
-    return {
-      state: 'pending',
-      chain,
-      token,
-      id,
-      quantity: String(quantity),
-      winc: quote.winc,
-      usdEquivalent: quote.usdEquivalent,
-      sender,
-      destination: wallet,
-      createdMs: now(),
-      credits: 0,
-      ...(height === undefined ? {} : { height }),
-    }
-  }
-
   /** Looks at the chain again, and does what follows from it. */
   async #look(stored: LedgerRecord): Promise<TopUp> {
-    const topUp = read(stored)
+    const topUp = readTopUp(stored)
     if (topUp.state === 'failed') return topUp
     const watched = await this.parts.ledger.record(watchedKind, stored.key)
     // Not looked at any more: another look may have ended it since this one read it.
-    if (watched === undefined) return read((await this.parts.ledger.record(kind, stored.key)) ?? stored)
+    if (watched === undefined) return readTopUp((await this.parts.ledger.record(kind, stored.key)) ?? stored)
     const seen = await this.#reader(topUp.token).find(topUp.token, topUp.id)
     // Nothing follows from silence.
     if (seen !== 'unknown' && isRefusal(seen)) return topUp
@@ -266,17 +197,35 @@ export class TopUps {
     return this.#settle(stored, seen)
   }
 
+  /**
+   * What was noted at the report may have been another transaction than the one that its chain has now: an id does not always
+   * prove the other fields (`isBoundById`), and nodes say of one without a block what they like. So all that is credited is
+   * taken from what is final.
+   */
   async #settle(stored: LedgerRecord, seen: SeenPayment): Promise<TopUp> {
-    const topUp = read(stored)
+    const noted = readTopUp(stored)
+    if (noted.state === 'credited') return this.#stays(stored, noted, seen)
+    if (noted.state === 'failed' || !seen.isFinal) return noted
+    const due = await this.#terms.due(noted, seen)
+    // Its price is not known now.
+    if (isRefusal(due)) return noted
+    if ('status' in due) return this.#replace(stored, { ...noted, state: 'failed', why: due.text }, [])
+    return this.#credit(stored, due, seen)
+  }
+
+  /** A credited payment whose chain has another one under this id now, or has it in no block, is not there any more. */
+  async #stays(stored: LedgerRecord, topUp: TopUp, seen: SeenPayment): Promise<TopUp> {
+    const isAnother = this.#terms.difference(topUp, seen) !== undefined
+    if (isAnother && seen.isFinal) return this.#reverse(stored, found(topUp))
+    if (isAnother || (!seen.isFinal && seen.height === undefined)) return this.#missing(stored, topUp)
+    if (topUp.missingMs !== undefined) return this.#replace(stored, found(topUp), [])
+    if (seen.isSettled) await this.parts.ledger.commit({ transfers: [], records: [unwatched(stored.key)] })
+    return topUp
+  }
+
+  async #credit(stored: LedgerRecord, topUp: TopUp, seen: SeenPayment): Promise<TopUp> {
     const { winc, token, quantity, usdEquivalent, sender, id, chain } = topUp
-    if (topUp.state === 'credited') {
-      if (topUp.missingMs !== undefined) return this.#replace(stored, found(topUp), [])
-      if (seen.isSettled) await this.parts.ledger.commit({ transfers: [], records: [unwatched(stored.key)] })
-      return topUp
-    }
-    if (topUp.state === 'failed' || !seen.isFinal) return topUp
     const { wallet: destination, unchanged } = await this.parts.wallets.place(topUp.destination)
-    const height = seen.height === undefined ? {} : { height: seen.height }
     const about = {
       type: 'crypto',
       tokenType: token,
@@ -299,7 +248,6 @@ export class TopUps {
       ...topUp,
       destination,
       state: 'credited',
-      ...height,
       credits: topUp.credits + 1,
     }
     const extra = [
@@ -340,7 +288,10 @@ export class TopUps {
       { chain, transaction: id, winc, destination },
       'a payment was taken back: its chain lost it',
     )
-    return this.#replace(stored, { ...topUp, state: 'pending', createdMs: this.parts.now() }, [transfer])
+    // It is waited for anew. How long its price holds was decided by its report.
+    const pricedMs = topUp.pricedMs ?? topUp.createdMs
+    const next: TopUp = { ...topUp, state: 'pending', createdMs: this.parts.now(), pricedMs }
+    return this.#replace(stored, next, [transfer])
   }
 
   async #replace(
@@ -356,13 +307,8 @@ export class TopUps {
     if (!isRejected(outcome)) return next
     // Another look was faster: what it has written counts.
     const now = await this.parts.ledger.record(kind, key)
-    return now === undefined ? next : read(now)
+    return now === undefined ? next : readTopUp(now)
   }
-}
-
-function keyOf(chain: string, id: string): string {
-  // Hashes of EVM chains and of Cosmos are hexadecimal, in any case of letters.
-  return `${chain}:${id.startsWith('0x') || chain === 'kyve' ? id.toLowerCase() : id}`
 }
 
 function found({ missingMs, ...topUp }: TopUp): TopUp {
@@ -375,8 +321,4 @@ function watched(key: string): RecordChange {
 
 function unwatched(key: string): RecordChange {
   return { kind: watchedKind, key, value: undefined }
-}
-
-function read(record: LedgerRecord): TopUp {
-  return JSON.parse(record.value) as TopUp
 }

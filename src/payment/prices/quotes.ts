@@ -33,6 +33,9 @@ export interface TokenQuote {
   readonly usdEquivalent: string
 }
 
+/** So long a price that was promised holds. */
+export const quoteLifeMs = 30 * 60_000
+
 const tooSmall = 'Crypto payment amount is too small! Token value must convert to at least one winc'
 
 /** Turns money into winc. Every number is exact: whole numbers only, rounded as each line states. */
