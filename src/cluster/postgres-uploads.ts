@@ -93,12 +93,13 @@ export class PostgresUploads {
     return row === undefined ? undefined : Number(row.version)
   }
 
-  /** False: another process is putting it together. */
-  async remove(id: string): Promise<boolean> {
+  /** `version`: of the record that this goes by; 0: only one that is not over. False: it is another one, or is put together. */
+  async remove(id: string, version: number): Promise<boolean> {
     const [row] = await this.#rows(
-      `WITH gone AS (DELETE FROM cluster_uploads WHERE id = $1 AND (claimed_by IS NULL OR claimed_by = $2) RETURNING id)
+      `WITH gone AS (DELETE FROM cluster_uploads WHERE id = $1 AND (claimed_by IS NULL OR claimed_by = $2)
+         AND CASE WHEN $3::bigint = 0 THEN kind = 0 ELSE version = $3 END RETURNING id)
        SELECT (SELECT count(*) FROM gone) AS gone, (SELECT count(*) FROM cluster_uploads WHERE id = $1) AS there`,
-      [id, this.process],
+      [id, this.process, version],
     )
     return Number(row?.gone) > 0 || Number(row?.there) === 0
   }

@@ -209,3 +209,23 @@ t.test(
     await pause(10)
   },
 )
+
+t.test(
+  'who removes what is over, and stood still, removes nothing that went on',
+  postgresAbsent,
+  async (t) => {
+    const { url } = await postgresFor(t)
+    await migrated(url)
+    const store = new MemoryObjects()
+    const [one, other] = [await partsMachine(t, url, store), await partsMachine(t, url, store)]
+    const { id } = await sent({ one: one.rig, other: one.rig })
+    await other.records.load(id)
+    const { version } = (await other.database.load(id, 0, -1)) ?? { version: 0 }
+    t.equal((await finalize(one.rig, id)).status, 200)
+    t.equal(await other.database.remove(id, version), false, 'it was another record')
+    t.equal(await other.database.remove(id, 0), false, 'or none was known')
+    other.records.remove([id])
+    await t.rejects(other.records.written(id), { name: 'Overtaken' })
+    t.match(await stateOf(other.rig, id), { status: 'FINALIZED' })
+  },
+)

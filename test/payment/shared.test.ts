@@ -2,8 +2,12 @@
 import { Client } from 'pg'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
+import { Lead } from '../../src/ledger/lead.js'
+import type { MoneyLedger } from '../../src/ledger/ledger-port.js'
 import { PostgresLedger } from '../../src/ledger/postgres.js'
 import type { Letter, Mailer } from '../../src/payment/books/outbox.js'
+import type { CardProvider } from '../../src/payment/cards/card-provider.js'
+import { LocalCards } from '../../src/payment/cards/local-cards.js'
 import { postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { eventually } from '../eventually.js'
 import { type PaymentRig, paymentRig } from './rig.js'
@@ -101,4 +105,87 @@ t.test('who leads does so until its connection ends', { skip }, async (t) => {
   t.equal(await one.leads('b'), true)
   await one.close()
   t.equal(await one.leads('a'), false, 'not any more')
+})
+
+/** A ledger whose services all believe that they lead. */
+async function allLead(t: Test): Promise<MoneyLedger> {
+  const ledger = await PostgresLedger.open({ url: await databaseOf(t), clock: systemClock })
+  ledger.leads = async () => true
+  return ledger
+}
+
+t.test('a service that was followed while it sends a letter changes nothing more', { skip }, async (t) => {
+  const ledger = await allLead(t)
+  const sent: string[] = []
+  let meanwhile = async (): Promise<unknown> => undefined
+  const mailer = (name: string): Mailer => ({
+    label: 'smtp',
+    send: async () => {
+      sent.push(name)
+      await meanwhile()
+      return name === 'one' ? { permanent: 'nobody of that name' } : true
+    },
+    close: () => undefined,
+  })
+  const [one, two] = [
+    await paymentRig(t, { mailer: mailer('one'), ledger }),
+    await paymentRig(t, { mailer: mailer('two'), ledger }),
+  ]
+  await give(one, 'friend@example.org')
+  meanwhile = async () => {
+    meanwhile = async () => undefined
+    t.equal(await two.service.outbox.work(), 0, 'the other one waits for the time of the next try')
+    two.setTime(start + 120_000)
+    t.equal(await two.service.outbox.work(), 1)
+  }
+  t.equal(await one.service.outbox.work(), 0)
+  t.strictSame(sent, ['one', 'two'])
+  t.match(await one.service.outbox.list('', 10), [{ state: 'sent', tries: 2 }])
+})
+
+t.test('a service that stood still before it sends a letter does not send it', { skip }, async (t) => {
+  const ledger = await allLead(t)
+  let letters = 0
+  const send = async (): Promise<true> => {
+    letters += 1
+    return true
+  }
+  const mailer: Mailer = { label: 'smtp', send, close: () => undefined }
+  const rig = await paymentRig(t, { mailer, ledger })
+  await give(rig, 'friend@example.org')
+  const commit = ledger.commit.bind(ledger)
+  ledger.commit = async (order) => {
+    const outcome = await commit(order)
+    if (order.records?.some(({ kind }) => kind === 'outbox') === true) rig.setTime(start + 20_000)
+    return outcome
+  }
+  t.equal(await rig.service.outbox.work(), 0)
+  t.equal(letters, 0)
+  ledger.commit = commit
+  rig.setTime(start + 120_000)
+  t.equal(await rig.service.outbox.work(), 1)
+  t.equal(letters, 1)
+})
+
+t.test('a service that was followed while it compares a day keeps nothing', { skip }, async (t) => {
+  const ledger = await allLead(t)
+  let takes = 0
+  const cards = (given: MoneyLedger): CardProvider => {
+    const local = new LocalCards(
+      given,
+      () => '',
+      () => start,
+    )
+    local.taken = async () => {
+      takes += 1
+      await new Lead(ledger, 'reconciliation').take()
+      return { entries: [] }
+    }
+    return local
+  }
+  const rig = await paymentRig(t, { ledger, cards })
+  rig.setTime(start + dayMs + 3 * 3600_000)
+  t.equal(await rig.service.reconciler.work(), 0)
+  t.equal(takes, 1)
+  t.strictSame(await rig.service.reconciler.list(20), [])
 })

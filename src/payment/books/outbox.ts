@@ -1,6 +1,12 @@
 import type { Log } from '../../actor/log.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import type { LedgerRecord, MoneyLedger, RecordChange } from '../../ledger/ledger-port.js'
+import { type Fence, Lead } from '../../ledger/lead.js'
+import {
+  isRejected,
+  type LedgerRecord,
+  type MoneyLedger,
+  type RecordChange,
+} from '../../ledger/ledger-port.js'
 import type { Gift } from './gifts.js'
 
 /** A letter in plain text. */
@@ -39,6 +45,8 @@ const waitingKind = 'outbox-waiting'
 const sentAtOnce = 50
 const firstPauseMs = 60_000
 const longestPauseMs = 6 * 3600_000
+/** A process that needed so long to note a try may have been followed by another one: it does not make that try. */
+const notedMaxMs = 5000
 /** Some five days. */
 const triesMax = 30
 
@@ -73,8 +81,11 @@ export interface OutboxParts {
 /** Letters that must go out: each at least once, also over restarts; one that was taken by a server is not sent again. */
 export class Outbox {
   #isWorking = false
+  readonly #lead: Lead
 
-  constructor(private readonly parts: OutboxParts) {}
+  constructor(private readonly parts: OutboxParts) {
+    this.#lead = new Lead(parts.ledger, 'mail')
+  }
 
   /** Letters, by their gifts, behind `after`. */
   async list(after: string, limit: number): Promise<OutboxEntry[]> {
@@ -86,12 +97,13 @@ export class Outbox {
     if (this.#isWorking) return 0
     this.#isWorking = true
     try {
-      if (!(await this.parts.ledger.leads('mail'))) return 0
+      const fence = await this.#lead.take()
+      if (fence === undefined) return 0
       let done = 0
       let after = ''
       for (;;) {
         const page = await this.parts.ledger.records(waitingKind, '', after, sentAtOnce)
-        for (const { key } of page) if (await this.#send(key)) done += 1
+        for (const { key } of page) if (await this.#send(key, fence)) done += 1
         const last = page.at(-1)
         if (last === undefined || page.length < sentAtOnce) return done
         after = last.key
@@ -101,33 +113,46 @@ export class Outbox {
     }
   }
 
-  async #send(id: string): Promise<boolean> {
+  /** True: it is not waiting any more. */
+  async #send(id: string, fence: Fence): Promise<boolean> {
     const { ledger, mailer, now, log } = this.parts
     const stored = await ledger.record(kind, id)
     if (stored === undefined) return false
     const entry = entryOf(stored)
-    if (mailer === undefined) return this.#put(stored, { ...entry, state: 'kept' })
-    if (entry.nextMs > now()) return false
-    const sent = await mailer.send(this.#letter(entry))
-    if (sent === true) return this.#put(stored, { ...entry, state: 'sent', tries: entry.tries + 1 })
+    if (mailer === undefined) return this.#put(stored, { ...entry, state: 'kept' }, fence)
+    const begunMs = now()
+    if (entry.nextMs > begunMs) return false
     const tries = entry.tries + 1
+    const pauseMs = Math.min(firstPauseMs * 2 ** (tries - 1), longestPauseMs)
+    const noted = await this.#noted(stored, { ...entry, tries, nextMs: begunMs + pauseMs }, fence)
+    if (noted === undefined || now() - begunMs > notedMaxMs) return false
+    const sent = await mailer.send(this.#letter(entry))
+    const next = entryOf(noted)
+    if (sent === true) return this.#put(noted, { ...next, state: 'sent' }, fence)
     const why = isRefusal(sent) ? sent.message : sent.permanent
     const isOver = !isRefusal(sent) || tries >= triesMax
-    const pauseMs = Math.min(firstPauseMs * 2 ** (tries - 1), longestPauseMs)
     log.warn(
       { gift: id, why, tries },
       isOver ? 'an e-mail cannot be sent' : 'an e-mail could not be sent: tried again later',
     )
-    const next = { ...entry, tries, why, nextMs: now() + pauseMs }
-    await this.#put(stored, isOver ? { ...next, state: 'failed' } : next)
-    return isOver
+    return this.#put(noted, { ...next, why, ...(isOver ? { state: 'failed' } : {}) }, fence)
   }
 
-  async #put({ key, version }: LedgerRecord, next: OutboxEntry): Promise<boolean> {
+  /** Writes a try down before it is made, so that another process that leads meanwhile does not make it, too. */
+  async #noted(stored: LedgerRecord, next: OutboxEntry, fence: Fence): Promise<LedgerRecord | undefined> {
+    const { key, version } = stored
+    const value = JSON.stringify(next)
+    const noted = { kind, key, value, expected: version }
+    const outcome = await this.parts.ledger.commit({ transfers: [], records: [noted, fence] })
+    const written = isRejected(outcome) ? undefined : await this.parts.ledger.record(kind, key)
+    return written?.value === value ? written : undefined
+  }
+
+  async #put({ key, version }: LedgerRecord, next: OutboxEntry, fence: Fence): Promise<boolean> {
     const over = next.state === 'waiting' ? [] : [{ kind: waitingKind, key, value: undefined }]
     const change = { kind, key, value: JSON.stringify(next), expected: version }
-    await this.parts.ledger.commit({ transfers: [], records: [change, ...over] })
-    return next.state !== 'waiting'
+    const outcome = await this.parts.ledger.commit({ transfers: [], records: [change, ...over, fence] })
+    return next.state !== 'waiting' && !isRejected(outcome)
   }
 
   #letter({ to, gift, winc, message }: OutboxEntry): Letter {

@@ -1,7 +1,8 @@
 import type { Log } from '../../actor/log.js'
 import type { Meters } from '../../actor/meter.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import type { MoneyLedger } from '../../ledger/ledger-port.js'
+import { type Fence, Lead } from '../../ledger/lead.js'
+import { isRejected, type MoneyLedger } from '../../ledger/ledger-port.js'
 import { cardDayKind, dayOf, topUpDayKind } from '../books/days.js'
 import type { CardTaken } from '../cards/card-provider.js'
 import type { Cards } from '../cards/cards.js'
@@ -57,8 +58,11 @@ export interface ReconciliationParts {
 /** Compares each day's payments with the books of the card provider and with the chains. */
 export class Reconciler {
   #isRunning = false
+  readonly #lead: Lead
 
-  constructor(private readonly parts: ReconciliationParts) {}
+  constructor(private readonly parts: ReconciliationParts) {
+    this.#lead = new Lead(parts.ledger, kind)
+  }
 
   /** Comparisons, youngest first. */
   async list(limit: number): Promise<Reconciliation[]> {
@@ -79,7 +83,8 @@ export class Reconciler {
     if (this.#isRunning) return 0
     this.#isRunning = true
     try {
-      if (!(await this.parts.ledger.leads('reconciliation'))) {
+      const fence = await this.#lead.take()
+      if (fence === undefined) {
         this.parts.onCompared?.(undefined)
         return 0
       }
@@ -94,7 +99,9 @@ export class Reconciler {
           youngest = before
           continue
         }
-        youngest = await this.compare(day)
+        youngest = await this.#compare(day, fence)
+        // Another process has begun to lead meanwhile.
+        if (youngest === undefined) return compared
         compared += 1
       }
       // What was found before this process began is shown by it, too.
@@ -107,14 +114,21 @@ export class Reconciler {
 
   /** Compares one day now, and keeps what was found. */
   async compare(day: string): Promise<Reconciliation> {
+    return (await this.#compare(day, undefined)) as Reconciliation
+  }
+
+  /** Undefined: what was found does not count, because another process leads. */
+  async #compare(day: string, fence: Fence | undefined): Promise<Reconciliation | undefined> {
     const { ledger, log, now, onCompared } = this.parts
     const found = new Findings()
     await this.#cards(day, found)
     await this.#chains(day, found)
     await this.#usdc(day, found)
     const row: Reconciliation = { day, atMs: now(), ...found.counts, ...found.kept }
-    await ledger.commit({ transfers: [], records: [{ kind, key: day, value: JSON.stringify(row) }] })
-    onCompared?.(row)
+    const records = [{ kind, key: day, value: JSON.stringify(row) }, ...(fence === undefined ? [] : [fence])]
+    const isFollowed = isRejected(await ledger.commit({ transfers: [], records }))
+    onCompared?.(isFollowed ? undefined : row)
+    if (isFollowed) return undefined
     const { differences, unchecked } = row
     if (differences.length > 0)
       log.error(

@@ -1,11 +1,12 @@
 import type { Log } from '../../actor/log.js'
 import type { Cashier } from '../../admission/settlement.js'
+import { type Fence, Lead } from '../../ledger/lead.js'
 import type { MoneyLedger } from '../../ledger/ledger-port.js'
 import type { RequestedSettlement, SharedSettlements } from './shared-settlements.js'
 import { usdcTransferId } from './usdc-transfers.js'
 
 export interface LeftSettlementsParts {
-  readonly ledger: Pick<MoneyLedger, 'transfer' | 'leads'>
+  readonly ledger: Pick<MoneyLedger, 'transfer' | 'leads' | 'record' | 'commit'>
   readonly claims: SharedSettlements
   readonly cashier: Pick<Cashier, 'takeUp' | 'find'>
   /** Whether a node of the chain is configured that reports transfers. */
@@ -28,15 +29,19 @@ const unanswered = 'unexpected_settle_error'
 export class LeftSettlements {
   #isWorking = false
   #closed = false
+  readonly #lead: Lead
 
-  constructor(private readonly parts: LeftSettlementsParts) {}
+  constructor(private readonly parts: LeftSettlementsParts) {
+    this.#lead = new Lead(parts.ledger, 'x402-settlements')
+  }
 
   /** Resolves with how many have ended. One service at a time does it. */
   async work(): Promise<number> {
-    if (this.#isWorking || !(await this.parts.ledger.leads('x402-settlements'))) return 0
+    if (this.#isWorking) return 0
     this.#isWorking = true
     try {
-      return await this.#work()
+      const fence = await this.#lead.take()
+      return fence === undefined ? 0 : await this.#work(fence)
     } finally {
       this.#isWorking = false
     }
@@ -46,7 +51,7 @@ export class LeftSettlements {
     this.#closed = true
   }
 
-  async #work(): Promise<number> {
+  async #work(fence: Fence): Promise<number> {
     const { claims, leftMs, now } = this.parts
     let ended = 0
     for await (const settlement of claims.unended()) {
@@ -54,7 +59,8 @@ export class LeftSettlements {
       const outcome = await this.#end(settlement)
       if (this.#closed) break
       if (outcome === 'ended') {
-        await claims.forget(settlement)
+        // Another service has begun to lead meanwhile.
+        if (!(await claims.forget(settlement, fence))) break
         ended += 1
       }
       // The facilitator or the chain is away: the others would wait for it as long.

@@ -2,6 +2,7 @@ import { BucketsUnreachable } from '../../admission/buckets.js'
 import type { ClaimState, SettlementClaims } from '../../admission/settlement-claims.js'
 import type { PaymentRecord } from '../../admission/settlement-ledger.js'
 import type { PaymentOrder } from '../../admission/settlement-messages.js'
+import type { Fence } from '../../ledger/lead.js'
 import { isLedgerGone, isRejected, type LedgerRecord, type MoneyLedger } from '../../ledger/ledger-port.js'
 import { usdcTransferId } from './usdc-transfers.js'
 
@@ -88,18 +89,18 @@ export class SharedSettlements implements SettlementClaims {
     }
   }
 
-  /** It has ended: nobody has to look after it any more. */
-  async forget({ asker, record }: RequestedSettlement): Promise<void> {
+  /** It has ended: nobody has to look after it any more. False: another process leads now, or it was requested anew. */
+  async forget({ asker, record }: RequestedSettlement, fence: Fence): Promise<boolean> {
     const known = await this.ledger.record(kind, `${record.payment} ${asker}`)
-    if (known !== undefined) await this.#remove(known)
+    return known === undefined || this.#remove(known, [fence])
   }
 
   #keyOf(payment: string): string {
     return `${payment} ${this.self}`
   }
 
-  async #remove({ key, version: expected }: LedgerRecord): Promise<boolean> {
-    const records = [{ kind, key, value: undefined, expected }]
+  async #remove({ key, version: expected }: LedgerRecord, fences: readonly Fence[] = []): Promise<boolean> {
+    const records = [{ kind, key, value: undefined, expected }, ...fences]
     return !isRejected(await this.ledger.commit({ transfers: [], records }))
   }
 }

@@ -235,7 +235,7 @@ export class SharedRecords implements PartRecords {
   async #writeOne(entry: Entry): Promise<void> {
     const { id, record, claim, version } = entry
     if (record === undefined) {
-      if (!(await this.uploads.remove(id))) throw new Overtaken()
+      if (!(await this.uploads.remove(id, version))) throw new Overtaken()
       if (!entry.isDirty) this.#forget(entry)
       return
     }
