@@ -227,6 +227,7 @@ function openBundling(parts: UploadParts, { open }: UploadTaking): Bundling {
   const bundler = new Bundler({
     meters,
     isIdle: sandbox !== undefined,
+    isTakenOver: async (items) => (await accepting.stored?.isTakenOver(items)) === true,
     onPermanent: ({ id, items }, at) => {
       for (let from = 0; from < items.length && webhooks !== undefined; from += 1000)
         webhooks.announce(items.slice(from, from + 1000).map((item) => permanentEvent(item, id, at)))

@@ -1,5 +1,6 @@
 /** A machine that is gone: another one takes over what it has accepted, and it goes on under another name when it comes back. */
-import t from 'tap'
+import t, { type Test } from 'tap'
+import { pause } from '../../src/actor/clock.js'
 import { parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
@@ -7,6 +8,7 @@ import { postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { bucketAt, radosgwAbsent, startRadosgw, storeSettings } from '../engines/radosgw.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
+import { suspend } from '../suspend.js'
 import { type Running, run } from './running.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 34))
@@ -36,13 +38,14 @@ async function state({ urls }: Running, id: string): Promise<string | undefined>
 const lacking = postgresFolder === undefined ? { skip: 'no PostgreSQL here' } : radosgwAbsent
 t.setTimeout(400_000)
 
-t.test('what a killed machine has accepted becomes permanent by another one', lacking, async (t) => {
+/** Settings of machines with a bucket and a database of their own. */
+async function shared(t: Test): Promise<Record<string, string>> {
   const [objects, database] = [await startRadosgw(), await startPostgres()]
   t.teardown(async () => {
     await objects.stop()
     await database.stop()
   })
-  const settings = {
+  return {
     DEVNET_SEED: 'false',
     DEVNET_BLOCK_MS: '500',
     SERVICES: 'gateway,upload',
@@ -51,6 +54,10 @@ t.test('what a killed machine has accepted becomes permanent by another one', la
     CLUSTER_DATABASE_URL: database.url,
     CLUSTER_TAKEOVER_SECONDS: '12',
   }
+}
+
+t.test('what a killed machine has accepted becomes permanent by another one', lacking, async (t) => {
+  const settings = await shared(t)
   const [one, two] = [scratch('one'), scratch('two')]
   const waits = { UPLOAD_BUNDLE_WAIT_SECONDS: '3600' }
   const first = await run(t, one, { ...settings, ...waits, CLUSTER_NODE: 'first' })
@@ -67,5 +74,32 @@ t.test('what a killed machine has accepted becomes permanent by another one', la
   await accepted(back, later.bytes)
   t.match(JSON.stringify(back.log), /were taken over by another one/)
   t.equal(await back.stop(), 0)
+  t.equal(await second.stop(), 0)
+})
+
+t.test('a machine that stood still and goes on posts nothing that another one has', lacking, async (t) => {
+  const settings = await shared(t)
+  // Its items are due while it stands still.
+  const waits = { UPLOAD_BUNDLE_WAIT_SECONDS: '20' }
+  const first = await run(t, scratch('one'), { ...settings, ...waits, CLUSTER_NODE: 'first' })
+  const more = { UPLOAD_BUNDLE_WAIT_SECONDS: '1', CLUSTER_NODE: 'second' }
+  const second = await run(t, scratch('two'), { ...settings, ...more })
+  const items = [5, 6, 7].map(item)
+  for (const { bytes } of items) await accepted(first, bytes)
+  await suspend(first.process)
+  await eventually('they are permanent', async () => {
+    const states = await Promise.all(items.map(({ id }) => state(second, id)))
+    return states.every((one) => one === 'FINALIZED') ? true : undefined
+  })
+  first.process.kill('SIGCONT')
+  await eventually('it has noticed', () =>
+    JSON.stringify(first.log).includes('were taken over by another one'),
+  )
+  // Longer than it takes to become permanent.
+  await pause(15_000)
+  const states = await Promise.all(items.map(({ id }) => state(first, id)))
+  t.notOk(states.includes('FINALIZED'), states.join())
+  await accepted(first, item(8).bytes)
+  t.equal(await first.stop(), 0)
   t.equal(await second.stop(), 0)
 })

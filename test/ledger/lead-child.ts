@@ -1,4 +1,4 @@
-/** Leads a work, and says so; writes what it is told by a line of input, under the fence that it had then, and says what came of it. */
+/** Leads a work, and says so. Writes its line of input under the fence that it had then, and says what came of it. */
 import { once } from 'node:events'
 import { systemClock } from '../../src/actor/clock.js'
 import { Lead } from '../../src/ledger/lead.js'

@@ -48,6 +48,8 @@ export interface BundlerParts {
   readonly clock: Clock
   readonly logger: Log
   readonly rules: BundlingRules
+  /** Whether another machine has some of these items now; requested before each attempt to post. */
+  readonly isTakenOver?: (items: readonly Id[]) => Promise<boolean>
   /** Nothing is packed or posted: orders alone are carried out. */
   readonly isIdle?: boolean
 }
@@ -206,12 +208,12 @@ export class Bundler {
     bundles.put({ ...bundle, attempts, dueMs: clock.now() + waitMs, reason: message })
   }
 
-  #drop(bundle: BundleRecord, reason: string): void {
+  #drop(bundle: BundleRecord, reason: string, counts = !this.#isPoor): void {
     this.parts.logger.error({ bundle: bundle.id, reason }, 'a bundle was dropped: its items are packed again')
     this.#trees.delete(bundle.id)
     this.#count('dropped')
     this.#packing.failed()
-    const givenUp = this.parts.bundles.drop(bundle, reason, !this.#isPoor)
+    const givenUp = this.parts.bundles.drop(bundle, reason, counts)
     this.parts.meters.of('upload_items_given_up_total').add(givenUp)
   }
 
@@ -275,6 +277,10 @@ export class Bundler {
 
   async #post(bundle: BundleRecord): Promise<Refusal | undefined> {
     const { address, chain, logger } = this.parts
+    if ((await this.parts.isTakenOver?.(bundle.items)) === true) {
+      this.#drop(bundle, 'another machine of the cluster has taken over its items', false)
+      return undefined
+    }
     const posted = await chain.postTransaction(bundle.transaction)
     if (!isRefusal(posted)) {
       this.#packing.well()

@@ -18,7 +18,7 @@ import { type StorableItem, StoredGroups } from './stored-groups.js'
 import { decodeGroupName, type StoredKeys } from './stored-keys.js'
 import { type BroughtItem, StoredRecovery } from './stored-recovery.js'
 import { TakeoverWatch, type TakeoverWatchParts } from './takeover-watch.js'
-import { Takeovers } from './takeovers.js'
+import { isTakenFrom, Takeovers } from './takeovers.js'
 
 export interface StoredUploadsParts {
   readonly store: GuardedObjects
@@ -115,6 +115,20 @@ export class StoredUploads {
     return outcome
   }
 
+  /**
+   * Whether another machine has taken over one of these items: one list. False where the store does not answer, because a
+   * receipt promises that an item is posted.
+   */
+  async isTakenOver(items: readonly Id[]): Promise<boolean> {
+    const { takeover, node, uploads } = this.parts
+    const all = takeover && (await this.#takeovers?.all(this.#abort.signal))
+    if (all === undefined || isRefusal(all)) return false
+    const nameOf = (id: Id): string => decodeGroupName(uploads.find(id)?.stored ?? '')?.node ?? ''
+    const isTaken = items.some((id) => isTakenFrom(node, nameOf(id), all))
+    if (isTaken) void this.#look()
+    return isTaken
+  }
+
   async close(): Promise<void> {
     this.#abort.abort()
     this.#why = 'is closed'
@@ -193,7 +207,7 @@ export class StoredUploads {
     const { slowStore, keys, uploads, log, node, between, unstored, logger } = this.parts
     const all = await takeovers.all(this.#abort.signal)
     if (isRefusal(all)) return all
-    const isTakenOver = (name: string): boolean => ![undefined, node].includes(all.get(name)?.machine)
+    const isTakenOver = (name: string): boolean => isTakenFrom(node, name, all)
     const last = NodeClaim.nameIn(uploads) ?? node
     let name = machineOf(last) === node ? last : node
     while (isTakenOver(name)) name = nameAfter(name)

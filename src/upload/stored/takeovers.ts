@@ -118,6 +118,15 @@ function recordWords(name: string, number: number, machine: string): Buffer {
   return Buffer.from(['takeover', name, String(number), machine].join('\n'))
 }
 
+/** Whether the uploads under a name belong to another machine than this one now. */
+export function isTakenFrom(
+  machine: string,
+  name: string,
+  takeovers: ReadonlyMap<string, Takeover>,
+): boolean {
+  return ![undefined, machine].includes(takeovers.get(name)?.machine)
+}
+
 /** The machine that has the uploads under a name. */
 export function holderOf(name: string, takeovers: ReadonlyMap<string, Takeover>): string {
   return takeovers.get(name)?.machine ?? machineOf(name)

@@ -30,7 +30,12 @@ export interface Rig {
 }
 
 /** A bundler over a log on disk. Its node answers a transaction by `post`, takes everything unless given, and mines nothing. */
-export async function rigOf(t: Test, post: () => object = () => ({}), balance = 100n): Promise<Rig> {
+export async function rigOf(
+  t: Test,
+  post: () => object = () => ({}),
+  balance = 100n,
+  more: Partial<BundlerParts> = {},
+): Promise<Rig> {
   const folder = scratch('bundler')
   const environment = openUploadTables(join(folder, 'tables'))
   const uploads = new Uploads(environment)
@@ -63,6 +68,7 @@ export async function rigOf(t: Test, post: () => object = () => ({}), balance = 
     broadcast: { chunk: async () => ({ enough: true, results: [] }) },
     rules,
     meters: new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0),
+    ...more,
   } as unknown as BundlerParts)
   bundler.start()
   t.teardown(async () => {

@@ -36,3 +36,24 @@ t.test('a bundle waits for a wallet that has too little for all that is under wa
   t.match(bundles.find(uploads.find(second)?.bundle as Id), { state: 'packed', reason: /anchor/ })
   t.equal(uploads.find(second)?.failures ?? 0, 0)
 })
+
+t.test('what another machine has taken over is not posted, and is no failure of its items', async (t) => {
+  let posts = 0
+  let isTaken = true
+  const post = (): object => {
+    posts += 1
+    return {}
+  }
+  const isTakenOver = async (): Promise<boolean> => isTaken
+  const { uploads, bundles, accept, round } = await rigOf(t, post, 100n, { isTakenOver })
+  const id = accept('paid')
+  for (let rounds = 0; rounds < 8; rounds += 1) await round(hourMs)
+  t.equal(posts, 0)
+  t.match(uploads.find(id), { bundle: undefined, reason: undefined })
+  t.equal(uploads.find(id)?.failures ?? 0, 0)
+  t.ok(bundles.recent.every(({ state }) => state === 'dropped'))
+  isTaken = false
+  await round(hourMs)
+  await round(hourMs)
+  t.equal(posts, 1)
+})

@@ -129,6 +129,28 @@ t.test('one that stood still leaves its uploads while it runs, and what it puts 
   await eventually('it is taken over, too', () => late && second.uploads.find(late.id))
 })
 
+t.test('before it has noticed, a machine that was followed learns it by asking', async (t) => {
+  const objects = lastingObjects()
+  const folder = scratch('asks')
+  const first = await storingMachine(objects, { ...watching('one'), folder, lookMs: 600_000 })
+  t.teardown(() => first.end())
+  const items = await accepted(t, first, 3)
+  const ids = items.map(({ id }) => id)
+  t.equal(await first.stored.isTakenOver(ids), false)
+  const rules = watching('two')
+  const second = await storingMachine(objects, rules)
+  t.teardown(() => second.end())
+  rules.gone.add('one')
+  await eventually('all is taken over', () => rules.taken.items === items.length)
+  t.equal(await second.stored.isTakenOver(ids), false)
+  t.equal(waiting(first).length, 3)
+  objects.fails = () => refuse('upstream', 'upstream', 'away')
+  t.equal(await first.stored.isTakenOver(ids), false, 'what was promised is posted')
+  objects.fails = () => undefined
+  t.equal(await eventually('the store answers', () => first.stored.isTakenOver(ids)), true)
+  await eventually('it leaves them', () => waiting(first).length === 0)
+})
+
 t.test('of several machines one takes over, and of one that is gone in turn the next', async (t) => {
   const objects = lastingObjects()
   const first = await storingMachine(objects, watching('one'))
