@@ -11,7 +11,7 @@ export interface Payer {
   /** Of the signer, as its own network writes it (proof/owner-address.ts, `nativeAddress`). */
   readonly address: string
   readonly signatureType: number
-  /** The address of the key in receipts (`normalizedAddress`): credits that were sent there belong to the same wallet. */
+  /** The address of the key in receipts (`aliasOf`): credits that were sent there belong to the same wallet. */
   readonly alias?: string
   /** Wallets whose approvals pay first, in this order. */
   readonly paidBy: readonly string[]
@@ -34,6 +34,7 @@ export interface WithdrawOrder {
   readonly ticket: string
 }
 
+/** Whoever asks need not have signed anything: the payer is what an item says of itself. */
 export interface CheckOrder extends Payer {
   readonly bytes: number
   /** Something may be held back for it already. */
@@ -72,6 +73,8 @@ export interface ApproveOrder {
   /** Id of the item that approves: the name of the approval. */
   readonly itemId: string
   readonly payingAddress: string
+  /** As `Payer.alias`. */
+  readonly payingAlias?: string
   readonly approvedAddress: string
   readonly winc: string
   readonly expiresInSeconds?: number
@@ -80,6 +83,8 @@ export interface ApproveOrder {
 export interface RevokeOrder {
   readonly itemId: string
   readonly payingAddress: string
+  /** As `Payer.alias`. */
+  readonly payingAlias?: string
   readonly approvedAddress: string
 }
 
@@ -115,7 +120,7 @@ export interface Denied {
 export interface CreditsPort {
   /** Price of an item of so many bytes: affine, with an amount for each item. */
   price(bytes: number): Promise<{ readonly winc: string } | Refusal>
-  /** Would it be enough? Holds nothing back. */
+  /** Would it be enough? Holds nothing back, and writes nothing: the item's signature may not have been checked. */
   check(order: CheckOrder): Promise<Checked | Refusal>
   /** Holds back what the item costs. Again for the same item: what was held back the first time, and no more. */
   reserve(order: ReserveOrder): Promise<Reserved | Unpaid | Refusal>

@@ -10,6 +10,7 @@ import type { Request } from '../http/exchange.js'
 import { shaped } from '../http/openapi.js'
 import type { MoneyLedger } from '../ledger/ledger-port.js'
 import { openLedger } from '../ledger/open.js'
+import { moveAliases } from '../payment/books/alias-migration.js'
 import { moveApprovals } from '../payment/books/approval-migration.js'
 import { SmtpMailer } from '../payment/books/smtp-mailer.js'
 import { Wallets } from '../payment/books/wallets.js'
@@ -65,6 +66,13 @@ import { freeRules, uploadFolders } from './upload-options.js'
 /** Stripe keeps events for a month; those of three days are delivered again. */
 const catchUpMs = 3 * 24 * 3600_000
 
+/** What earlier versions have kept otherwise. Before anybody spends. */
+async function moveOldRecords(ledger: MoneyLedger, log: Log): Promise<void> {
+  const wallets = new Wallets(ledger)
+  await moveApprovals(ledger, wallets, log)
+  await moveAliases(ledger, wallets, log)
+}
+
 /** The payment service: the one writer of the ledger, and the sockets of its port. */
 export async function openPayment(given: PaymentGiven): Promise<OpenThread> {
   const { settings, memory, nodes } = given
@@ -72,8 +80,7 @@ export async function openPayment(given: PaymentGiven): Promise<OpenThread> {
   const log = createLog(server.logLevel, 'payment')
   const meters = new Meters(meterTable, memory.meters, memory.rows.payment)
   const ledger = await openLedger(ledgerPlace(settings), systemClock)
-  // Before anybody spends.
-  await moveApprovals(ledger, new Wallets(ledger), log)
+  await moveOldRecords(ledger, log)
   const chain = new RemoteChain(chainOptions(nodes, settings), systemClock)
   const urls = oracleUrls(settings)
   // Prices change by some percent an hour: a minute is new enough, and ten are too old to sell by.

@@ -12,7 +12,7 @@ t.test('a request that is signed by an unknown key writes nothing', async (t) =>
   const headers = wallet.headers('a nonce')
   const rows = async (): Promise<number> =>
     (await rig.ledger.records('alias', '', '', 10)).length +
-    (await rig.ledger.records('alias-of', '', '', 10)).length
+    (await rig.ledger.records('wallet-aliases', '', '', 10)).length
   for (const path of ['/v1/balance', '/v1/account/payments']) await rig.get(path, headers)
   t.equal(await rows(), 0)
   const alias = Buffer.from(sha256(Buffer.from(headers['x-public-key'] ?? '', 'base64url'))).toString(

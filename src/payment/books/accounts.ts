@@ -44,7 +44,8 @@ const fromStart: SharesPlace = { given: '', received: '' }
 /** Length of each list in a balance, because anybody may request it, often. */
 const balanceApprovals = 20
 
-const historyKind = 'payment-of'
+/** Payments into a wallet: each key begins with its address. */
+export const historyKind = 'payment-of'
 /** Times count down from here, so that the order of keys is youngest first. */
 const timeEnd = 10 ** 15
 

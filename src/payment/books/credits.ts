@@ -2,12 +2,14 @@ import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { availableOf } from '../../ledger/ledger-account.js'
 import type { MoneyLedger, RecordChange } from '../../ledger/ledger-port.js'
 import type {
+  ApproveOrder,
   Checked,
   CheckOrder,
   CreditsPort,
   Payer,
   Reserved,
   ReserveOrder,
+  RevokeOrder,
   Unpaid,
   WithdrawOrder,
 } from '../credits-port.js'
@@ -28,6 +30,11 @@ export interface HoldOrder extends Payer {
   readonly ticket?: string
   /** Written in the same commit. */
   readonly records?: readonly RecordChange[]
+}
+
+interface Signer {
+  readonly address: string
+  readonly alias?: string | undefined
 }
 
 export interface CreditsParts {
@@ -77,12 +84,14 @@ export class LedgerCredits implements CreditsPort {
     const held = itemId === undefined ? undefined : (await this.#reservations.find(itemId))?.reservation
     if (isReserved(held) && covers(held, bytes, winc))
       return { isEnough: true, isUnknownWallet: false, winc: String(winc), balance: totalOf(held) }
-    const signer = await this.#signer(payer)
-    const shared = totalLeft(await this.#shared.chosen(payer.paidBy, signer, winc))
-    const account = await this.#ledger.account(accountOf(signer))
-    const own = account === undefined || payer.directive === 'list-only' ? 0n : availableOf(account)
-    const balance = shared + (own > 0n ? own : 0n)
-    const isUnknownWallet = account === undefined && shared === 0n
+    // Anybody may have named this payer, so nothing is written: what lies at its alias is added up with the rest.
+    const signer = await this.#wallets.find(payer.address)
+    const aliases = payer.alias === undefined || payer.alias === signer ? [] : [payer.alias]
+    const shared = totalLeft(await this.#shared.chosen(payer.paidBy, signer, winc, aliases))
+    const accounts = await this.#ledger.accountsNamed([signer, ...aliases].map(accountOf))
+    const own = payer.directive === 'list-only' ? [] : accounts.map(availableOf).filter((one) => one > 0n)
+    const balance = own.reduce((sum, one) => sum + one, shared)
+    const isUnknownWallet = accounts.length === 0 && shared === 0n
     return { isEnough: balance >= winc, isUnknownWallet, winc: String(winc), balance: String(balance) }
   }
 
@@ -125,13 +134,18 @@ export class LedgerCredits implements CreditsPort {
     return this.#reservations.withdraw(itemId, ticket)
   }
 
-  approve = (order: Parameters<CreditsPort['approve']>[0]): ReturnType<CreditsPort['approve']> =>
-    this.#approvals.create(order)
+  async approve(order: ApproveOrder): ReturnType<CreditsPort['approve']> {
+    await this.#signer({ address: order.payingAddress, alias: order.payingAlias })
+    return this.#approvals.create(order)
+  }
 
-  revoke = (order: Parameters<CreditsPort['revoke']>[0]): ReturnType<CreditsPort['revoke']> =>
-    this.#approvals.revoke(order)
+  async revoke(order: RevokeOrder): ReturnType<CreditsPort['revoke']> {
+    await this.#signer({ address: order.payingAddress, alias: order.payingAlias })
+    return this.#approvals.revoke(order)
+  }
 
-  async #signer({ address, alias }: Payer): Promise<string> {
+  /** The wallet of who has signed an order. Only then: it moves what lies at the alias to the wallet. */
+  async #signer({ address, alias }: Signer): Promise<string> {
     if (alias !== undefined) await this.#wallets.learn(address, alias)
     return this.#wallets.find(address)
   }

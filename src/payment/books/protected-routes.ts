@@ -3,7 +3,7 @@ import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { statusOf } from '../../http/status.js'
 import { type Call, type CallRoute, json, type ServiceAnswer, words } from '../calls/call.js'
 import { guardedBy } from '../calls/token-guard.js'
-import { type CreditsPort, isDenied, type Payer } from '../credits-port.js'
+import { type CreditsPort, isDenied, type Payer, type RevokeOrder } from '../credits-port.js'
 import { addressKind, spelled } from './wallets.js'
 
 /** The signature types by the names that services have for them. */
@@ -110,7 +110,7 @@ function sharingRoutes(
       path: '/v1/account/approvals/create',
       summary: 'Shares credits',
       statuses: [200, 400, 401, 402],
-      query: ['dataItemId', 'winc', 'payingAddress', 'approvedAddress', 'expiresInSeconds'],
+      query: ['dataItemId', 'winc', 'payingAddress', 'payingAlias', 'approvedAddress', 'expiresInSeconds'],
       operator: true,
       answer: guarded((call) => approveAnswer(credits, isKnown, call)),
     },
@@ -118,7 +118,7 @@ function sharingRoutes(
       path: '/v1/account/approvals/revoke',
       summary: 'Takes shared credits back',
       statuses: [200, 400, 401],
-      query: ['dataItemId', 'payingAddress', 'approvedAddress'],
+      query: ['dataItemId', 'payingAddress', 'payingAlias', 'approvedAddress'],
       operator: true,
       answer: guarded((call) => revokeAnswer(credits, call)),
     },
@@ -220,18 +220,16 @@ async function revokeAnswer(credits: CreditsPort, { query }: Call): Promise<Serv
   return 'status' in wanted ? wanted : outcomeOf(await credits.revoke(wanted))
 }
 
-function pairOf(
-  query: URLSearchParams,
-):
-  | { readonly itemId: string; readonly payingAddress: string; readonly approvedAddress: string }
-  | ServiceAnswer {
+function pairOf(query: URLSearchParams): RevokeOrder | ServiceAnswer {
   const itemId = query.get('dataItemId') ?? ''
   const payingAddress = query.get('payingAddress') ?? ''
   const approvedAddress = query.get('approvedAddress') ?? ''
   if (addressKind(payingAddress) === undefined) return words(400, 'Invalid paying address')
   if (addressKind(approvedAddress) === undefined) return words(400, 'Invalid approved address')
   if (!itemShape.test(itemId)) return words(400, 'Invalid dataItemId provided!')
-  return { itemId, payingAddress, approvedAddress }
+  const payingAlias = query.get('payingAlias') ?? ''
+  const pair = { itemId, payingAddress, approvedAddress }
+  return payingAlias === '' ? pair : { ...pair, payingAlias }
 }
 
 function outcomeOf(outcome: object): ServiceAnswer {

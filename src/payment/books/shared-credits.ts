@@ -37,12 +37,18 @@ export class SharedCredits {
 
   /**
    * Approvals of the named wallets that may pay so much, in the order in which they do. Of each wallet a share of `partsMax`;
-   * where those that come first are not enough, its largest ones. `signer`: its wallet.
+   * where those that come first are not enough, its largest ones. `signer`: its wallet. `aliases`: addresses of its key that
+   * the wallet has not taken over.
    */
-  async chosen(named: readonly string[], signer: string, winc: bigint): Promise<readonly OpenApproval[]> {
-    const pairs = await this.#pairs(named.slice(0, payersMax), signer)
+  async chosen(
+    named: readonly string[],
+    signer: string,
+    winc: bigint,
+    aliases: readonly string[] = [],
+  ): Promise<readonly OpenApproval[]> {
+    const pairs = await this.#pairs(named.slice(0, payersMax), signer, aliases)
     if (pairs.length === 0) return []
-    const limit = Math.min(partsMax, Math.floor(placesMax / pairs.flat().length))
+    const limit = Math.min(partsMax, Math.max(1, Math.floor(placesMax / pairs.flat().length)))
     const pages = await namesPages(this.ledger, indexKinds.pair, pairs, this.approvals.unexpired, limit)
     const shares = sharesOf(pairs, pages)
     const first = await this.#open(shares)
@@ -58,9 +64,9 @@ export class SharedCredits {
   }
 
   /** The pairs of the named wallets with this one that have something left, each once, in the order of the names. */
-  async #pairs(named: readonly string[], signer: string): Promise<Pair[]> {
+  async #pairs(named: readonly string[], signer: string, aliases: readonly string[]): Promise<Pair[]> {
     if (named.length === 0) return []
-    const own = await this.wallets.names(signer)
+    const own = [...new Set([...(await this.wallets.names(signer)), ...aliases])]
     // Most have received nothing, and then no name is looked at.
     const received = await this.ledger.recordsNamed(sumKind, own.map(sumKeys.received))
     if (received.length === 0) return []
@@ -70,7 +76,9 @@ export class SharedCredits {
     const pairs = names.map((payer) => pairNames(payer, own))
     const sums = await this.ledger.recordsNamed(sumKind, pairs.flat().map(sumKeys.pairOf))
     const having = new Set(sums.map(({ key }) => key))
-    return pairs.filter((pair) => pair.some((one) => having.has(sumKeys.pairOf(one))))
+    return pairs
+      .map((pair) => pair.filter((one) => having.has(sumKeys.pairOf(one))))
+      .filter((pair) => pair.length > 0)
   }
 
   /** The approvals of each share that can pay, in its order. */

@@ -1,6 +1,11 @@
 import { decodeBase58 } from '../../format/base58.js'
 import { decodeBase64url } from '../../format/base64url.js'
-import type { MoneyLedger, RecordChange } from '../../ledger/ledger-port.js'
+import {
+  isRejected,
+  type LedgerRecord,
+  type MoneyLedger,
+  type RecordChange,
+} from '../../ledger/ledger-port.js'
 import { checksumAddress } from '../../proof/ethereum.js'
 import { sumKeys, sumKind } from './approval-index.js'
 
@@ -34,13 +39,24 @@ function isSolana(address: string): boolean {
   return /^[1-9A-HJ-NP-Za-km-z]{32,44}$/.test(address) && decodeBase58(address)?.length === 32
 }
 
-const aliasKind = 'alias'
-/** The other way round: a wallet's address to the alias of its key. */
-const nameKind = 'alias-of'
+/** The wallet that has taken over an alias, by the alias. */
+export const aliasKind = 'alias'
+/** The other way round: the aliases of a wallet, by its address. */
+const namesKind = 'wallet-aliases'
+/**
+ * The same in earlier versions, which kept one alias of each wallet, and the next one in its place: what was indexed by the first
+ * was then not found.
+ */
+export const oldNameKind = 'alias-of'
+
+/** Aliases of one wallet: every question about it looks under each. A key has three at most (`aliasOf`). */
+const aliasesMax = 16
+/** Others change the same wallet: more often than this they do not. */
+const triesMax = 20
 
 /**
- * The wallets of the ledger. One key has one wallet, named by the address in the key's own network. Credits at its other address
- * (base64url SHA-256 of the key) are moved to it when the key is first seen.
+ * The wallets of the ledger. One key has one wallet, named by the address in the key's own network. Credits at its other
+ * addresses (base64url SHA-256 of the owner field of its items) are moved to it when a signature of the key is first seen.
  */
 export class Wallets {
   /** Aliases that are known to be there already. */
@@ -79,7 +95,7 @@ export class Wallets {
     return { wallet, unchanged: isOpen ? [absent] : [] }
   }
 
-  /** All addresses that records may name a wallet by: its own, and its alias from before its key was seen. */
+  /** All addresses that records may name a wallet by: its own, and its aliases from before its key was seen. */
   async names(wallet: string): Promise<readonly string[]> {
     const [names = [wallet]] = await this.namesOf([wallet])
     return names
@@ -87,41 +103,63 @@ export class Wallets {
 
   /** The same for many wallets, in their order, in one question to the ledger. */
   async namesOf(wallets: readonly string[]): Promise<(readonly string[])[]> {
-    const found = await this.ledger.recordsNamed(nameKind, wallets)
-    const aliases = new Map(found.map(({ key, value }) => [key, JSON.parse(value) as string]))
-    return wallets.map((wallet) => {
-      const alias = aliases.get(wallet)
-      return alias === undefined ? [wallet] : [wallet, alias]
-    })
+    const found = await this.ledger.recordsNamed(namesKind, wallets)
+    const aliases = new Map(found.map((record) => [record.key, aliasesIn(record)]))
+    return wallets.map((wallet) => [wallet, ...(aliases.get(wallet) ?? [])])
   }
 
   /**
-   * Moves the credits of an alias to the wallet, because the key of both addresses was seen. Nothing is written for a key without
-   * credits at either address, because anybody can make keys at no cost. Such a key is recorded when it is seen again.
+   * Moves the credits of an alias to the wallet, because a signature of the key of both addresses was seen. Call it for nothing
+   * less: it writes. Nothing is written for a key without credits at either address, because anybody can make keys at no cost.
+   * Such a key is recorded when it is seen again.
    */
   async learn(address: string, alias: string): Promise<void> {
     const own = spelled(address)
     if (own === alias || this.#known.get(alias) === own) return
     const before = await this.ledger.record(aliasKind, alias)
-    const value = JSON.stringify(own)
-    if (before === undefined) {
-      if (!(await this.#haveAnything([own, alias]))) return
-      const name = { kind: nameKind, key: own, value: JSON.stringify(alias) }
-      const records = [{ kind: aliasKind, key: alias, value, expected: 0 }, name]
-      await this.ledger.commit({ transfers: [], records })
-    }
-    const held = await this.ledger.account(accountOf(alias))
-    const rest = held === undefined ? 0n : held.creditsPosted - held.debitsPosted - held.debitsPending
-    if (held !== undefined && rest > 0n) {
-      const facts = { debit: accountOf(alias), credit: accountOf(own), amount: rest }
-      // One name for one state of the account: a second thread that sees the same moves nothing more.
-      const id = `alias:${alias}:${held.debitsPosted}:${held.creditsPosted}`
-      await this.ledger.commit({
-        transfers: [{ id, kind: 'posted', ...facts, reason: 'alias', reference: own }],
-      })
-    }
+    if (before === undefined && !(await this.#haveAnything([own, alias]))) return
+    const [taken] = await this.name(own, [alias])
+    if (taken === undefined || !(await this.#empty(alias, own))) return
     if (this.#known.size > 10_000) this.#known.clear()
     this.#known.set(alias, own)
+  }
+
+  /**
+   * Records that a wallet has these aliases, together with those that it has. Resolves with those of them that lead to the wallet
+   * then: an alias of another wallet stays that one's, and a wallet that has too many takes no more.
+   */
+  async name(wallet: string, aliases: readonly string[]): Promise<readonly string[]> {
+    for (let tries = 0; tries < triesMax; tries += 1) {
+      const found = await this.ledger.recordsNamed(aliasKind, aliases)
+      const leads = new Map(found.map(({ key, value }) => [key, JSON.parse(value) as string]))
+      const own = aliases.filter((alias) => (leads.get(alias) ?? wallet) === wallet)
+      const before = await this.ledger.record(namesKind, wallet)
+      const had = before === undefined ? [] : aliasesIn(before)
+      const all = [...new Set([...had, ...own])].slice(0, Math.max(aliasesMax, had.length))
+      const taken = own.filter((alias) => leads.has(alias) || all.includes(alias))
+      const records: RecordChange[] = taken
+        .filter((alias) => !leads.has(alias))
+        .map((alias) => ({ kind: aliasKind, key: alias, value: JSON.stringify(wallet), expected: 0 }))
+      if (all.length > had.length) {
+        const list = { kind: namesKind, key: wallet, value: JSON.stringify(all) }
+        records.push({ ...list, expected: before?.version ?? 0 })
+      }
+      if (records.length === 0 || !isRejected(await this.ledger.commit({ transfers: [], records })))
+        return taken
+    }
+    throw new Error(`the aliases of ${wallet} could not be recorded`)
+  }
+
+  /** Moves what an alias has to its wallet. False: it changed meanwhile, and is looked at again when the key is. */
+  async #empty(alias: string, own: string): Promise<boolean> {
+    const held = await this.ledger.account(accountOf(alias))
+    const rest = held === undefined ? 0n : held.creditsPosted - held.debitsPosted - held.debitsPending
+    if (held === undefined || rest <= 0n) return true
+    const facts = { debit: accountOf(alias), credit: accountOf(own), amount: rest }
+    // One name for one state of the account: a second thread that sees the same moves nothing more.
+    const id = `alias:${alias}:${held.debitsPosted}:${held.creditsPosted}`
+    const moved = { id, kind: 'posted', ...facts, reason: 'alias', reference: own } as const
+    return !isRejected(await this.ledger.commit({ transfers: [moved] }))
   }
 
   /** Credits were put to one of these addresses, or are shared with it. */
@@ -129,6 +167,10 @@ export class Wallets {
     if ((await this.ledger.accountsNamed(addresses.map(accountOf))).length > 0) return true
     return (await this.ledger.recordsNamed(sumKind, addresses.map(sumKeys.received))).length > 0
   }
+}
+
+function aliasesIn({ value }: LedgerRecord): readonly string[] {
+  return JSON.parse(value) as readonly string[]
 }
 
 /** The ledger's account of a wallet. */

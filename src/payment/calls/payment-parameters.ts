@@ -13,6 +13,7 @@ export const paymentParameters: PathParameters = {
   address: { description: 'Address of a wallet', example: anId },
   userAddress: { description: 'Address of a wallet', example: anId },
   payingAddress: { description: 'Whose credits are shared', example: anId },
+  payingAlias: { description: 'The other address of the key that shares', example: anId },
   approvedAddress: { description: 'Who may spend them', example: anId },
   destinationAddress: { description: 'Wallet that is paid for', example: anId },
   destinationAddressType: { description: 'email, for a gift', example: 'email' },

@@ -8,7 +8,7 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { GroupCommit } from '../../ledger/group.js'
 import type { CreditsPort, Payer } from '../../payment/credits-port.js'
 import { sha256 } from '../../proof/digest.js'
-import { kyveAddress, nativeAddress, normalizedAddress } from '../../proof/owner-address.js'
+import { aliasOf, kyveAddress, nativeAddress, normalizedAddress } from '../../proof/owner-address.js'
 import { tryWrite } from '../../store/disk-error.js'
 import type { Environment, Table } from '../../store/lmdb.js'
 import {
@@ -236,8 +236,9 @@ function ownerKey({ owner }: ItemHeader): Uint8Array {
 
 /** Whose account pays for an item. */
 export function payerOf({ signatureType, owner }: ItemHeader, { paidBy, token }: Uploader): Payer {
-  const alias = normalizedAddress(owner)
   if (signatureType === 3 && token === 'kyve')
     return { address: kyveAddress(owner), signatureType: kyveType, paidBy }
-  return { address: nativeAddress(signatureType, owner), signatureType, alias, paidBy }
+  const alias = aliasOf(signatureType, owner)
+  const payer = { address: nativeAddress(signatureType, owner), signatureType, paidBy }
+  return alias === undefined ? payer : { ...payer, alias }
 }

@@ -86,7 +86,9 @@ export class Sharing {
     }
     const refused = await this.#refused(header, uploader, order, posted)
     if (refused !== undefined) return refused
-    const pair = { itemId: header.id, payingAddress: payerOf(header, uploader).address }
+    const { address: payingAddress, alias: payingAlias } = payerOf(header, uploader)
+    const named = { itemId: header.id, payingAddress }
+    const pair = payingAlias === undefined ? named : { ...named, payingAlias }
     const outcome =
       approved === undefined
         ? await this.#revoke({ ...pair, approvedAddress: revoked ?? '' })
