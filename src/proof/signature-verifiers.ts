@@ -81,13 +81,18 @@ function verifyEthereum({ owner, message, signature }: Signed): boolean | Refusa
 }
 
 /**
- * The compressed key (33 bytes) that signed 32 bytes: r, s and the recovery number 0 to 3, 65 bytes in all. Undefined
- * where it is no such signature, or has a high s: then a second signature would be valid too.
+ * The key (65 bytes, uncompressed) that signed 32 bytes: r, s and the recovery number 0 to 3, 65 bytes in all. Undefined where it
+ * is no such signature, or has a high s: then a second signature would be valid too.
  */
-export function recoverOwner(digest: Uint8Array, signature: Uint8Array): Uint8Array | undefined {
+export function recoverKey(digest: Uint8Array, signature: Uint8Array): Uint8Array | undefined {
   const recovery = signature[64]
   if (signature.length !== 65 || recovery === undefined) return undefined
-  const key = recoverSecp256k1(digest, signature.subarray(0, 64), recovery)
+  return recoverSecp256k1(digest, signature.subarray(0, 64), recovery)
+}
+
+/** The same key in its compressed form (33 bytes). */
+export function recoverOwner(digest: Uint8Array, signature: Uint8Array): Uint8Array | undefined {
+  const key = recoverKey(digest, signature)
   return key === undefined ? undefined : compressedKey(key)
 }
 

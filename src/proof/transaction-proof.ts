@@ -5,7 +5,7 @@ import type { Transaction } from '../format/transaction.js'
 import { dataTree, inlineDataTree } from './data-root.js'
 import { deepHash } from './deep-hash.js'
 import { equalBytes, sha256 } from './digest.js'
-import { recoverOwner, verifyRsa } from './signature-verifiers.js'
+import { recoverKey, recoverOwner, verifyRsa } from './signature-verifiers.js'
 import { signedElements } from './signed-elements.js'
 
 /** All of a transaction that its signature covers. */
@@ -50,6 +50,15 @@ export function transactionDataRoot(tx: UnsignedTransaction): Uint8Array {
 export function ownerOf(tx: Transaction): Uint8Array {
   if (tx.owner.length > 0 || tx.format === 1) return tx.owner
   return recoverOwner(sha256(signatureData(tx)), tx.signature) ?? tx.owner
+}
+
+/**
+ * The secp256k1 key (65 bytes, uncompressed) of a transaction that carries no owner; undefined where it carries one, or where no
+ * key could have made its signature. The same key signs data items of type 3, by another address.
+ */
+export function recoveredKey(tx: Transaction): Uint8Array | undefined {
+  if (tx.owner.length > 0 || tx.format === 1) return undefined
+  return recoverKey(sha256(signatureData(tx)), tx.signature)
 }
 
 /**

@@ -3,8 +3,8 @@ import { encodeBase64url } from '../../format/base64url.js'
 import { type Id, parseId } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Transaction } from '../../format/transaction.js'
-import { normalizedAddress } from '../../proof/owner-address.js'
-import { isBoundById } from '../../proof/transaction-proof.js'
+import { nativeAddress, normalizedAddress } from '../../proof/owner-address.js'
+import { isBoundById, ownerOf, recoveredKey } from '../../proof/transaction-proof.js'
 import { type ChainReader, depthsOf, type NoPayment, type SeenPayment } from './seen-payment.js'
 
 type ArweaveNodes = Pick<Chain, 'transaction' | 'agreedTransaction' | 'pendingTransaction' | 'agreedStatus'>
@@ -47,19 +47,17 @@ export class ArweaveReader implements ChainReader {
   }
 }
 
-function paymentIn({
-  id,
-  owner,
-  target,
-  quantity,
-  tags,
-}: Transaction): Omit<SeenPayment, 'isFinal' | 'isSettled'> {
+function paymentIn(tx: Transaction): Omit<SeenPayment, 'isFinal' | 'isSettled'> {
+  const { id, target, quantity, tags } = tx
   const named = tags.find((tag) => Buffer.from(tag.name).toString() === destinationTag)
   const destination = named === undefined ? {} : { destination: Buffer.from(named.value).toString() }
+  const key = recoveredKey(tx)
   return {
     id,
     quantity,
-    sender: normalizedAddress(owner),
+    sender: normalizedAddress(ownerOf(tx)),
+    // No data item can be signed as that address: items of this key are of type 3.
+    ...(key === undefined ? {} : { account: nativeAddress(3, key) }),
     recipient: encodeBase64url(target),
     ...destination,
   }

@@ -14,7 +14,7 @@ export interface Unpayable {
 }
 
 export interface PaymentTermsParts {
-  readonly wallets: Pick<Wallets, 'find' | 'place'>
+  readonly wallets: Pick<Wallets, 'find' | 'place' | 'learn'>
   readonly quotes: Pick<Quotes, 'ofToken'>
   /** Token to the address that is paid. */
   readonly addresses: Readonly<Record<string, string>>
@@ -77,18 +77,18 @@ export class PaymentTerms {
 
   async #facts(token: TokenWord, id: string, seen: SeenPayment, noted?: TopUp): Promise<Facts | Unpayable> {
     const { excluded, wallets } = this.parts
-    const { quantity, sender, recipient, destination: aim, height } = seen
+    const { quantity, sender, account = sender, recipient, destination: aim, height } = seen
     // An address that was in use at the report is the service's also where the settings name another one since.
     if (recipient !== this.#own(token) && recipient !== noted?.recipient)
       return { status: 400, text: `Payment transaction '${id}' was not sent to the address of this service` }
     if (quantity < 1n) return { status: 400, text: 'Transaction quantity must be greater than 0' }
     // Payments that were reported before a sender was excluded are taken.
-    if (sender !== noted?.sender && excluded.has(sender)) {
+    if (sender !== noted?.sender && (excluded.has(sender) || excluded.has(account))) {
       const text = `Payment transaction '${id}' has sender that is on the excluded address list: '${sender}'`
       return { status: 403, text }
     }
-    const isAimed = aim !== undefined && addressKind(aim) !== undefined
-    const destination = await wallets.find(isAimed ? aim : sender)
+    const isAimed = aim !== undefined && addressKind(aim) !== undefined && spelled(aim) !== sender
+    const destination = await wallets.find(isAimed ? aim : account)
     return {
       quantity: String(quantity),
       sender,

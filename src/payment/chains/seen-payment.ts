@@ -7,6 +7,8 @@ export interface SeenPayment {
   /** In the token's smallest unit. */
   readonly quantity: bigint
   readonly sender: string
+  /** The address by which the sender's key can spend credits, where it is not `sender`. */
+  readonly account?: string
   readonly recipient: string
   /** The beneficiary, where the sender names another one than himself. */
   readonly destination?: string

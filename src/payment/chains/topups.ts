@@ -210,7 +210,11 @@ export class TopUps {
     // Its price is not known now.
     if (isRefusal(due)) return noted
     if ('status' in due) return this.#replace(stored, { ...noted, state: 'failed', why: due.text }, [])
-    return this.#credit(stored, due, seen)
+    const credited = await this.#credit(stored, due, seen)
+    const { account, sender } = seen
+    // Who asks for the balance of the sender finds it there, and what others have put to that address is moved there.
+    if (account === credited.destination) await this.parts.wallets.learn(account, sender)
+    return credited
   }
 
   /** A credited payment whose chain has another one under this id now, or has it in no block, is not there any more. */
