@@ -16,7 +16,7 @@ import { LocalCards } from '../../src/payment/cards/local-cards.js'
 import type { ChainReader } from '../../src/payment/chains/seen-payment.js'
 import type { NameRegistry } from '../../src/payment/names/name-registry.js'
 import { PaymentService } from '../../src/payment/payment-service.js'
-import { fixedOracle } from '../../src/payment/prices/oracle.js'
+import { fixedOracle, type Oracle } from '../../src/payment/prices/oracle.js'
 import type { X402Options } from '../../src/payment/usdc/x402-desk.js'
 import { serviceHost } from '../../src/serving/service-host.js'
 import { scratch } from '../scratch.js'
@@ -57,6 +57,7 @@ export async function paymentRig(
     readonly lostMs?: number
     readonly privateSecret?: string
     readonly monotonic?: () => number
+    readonly oracle?: Oracle
     /** What the network asks for 10 GiB, in winston. */
     readonly networkPrice?: () => bigint
     /** Records of settlements are in the folder of the test, unless another is named. */
@@ -77,7 +78,7 @@ export async function paymentRig(
   const service = new PaymentService({
     ...(x402 === undefined ? {} : { x402 }),
     ledger,
-    oracle: fixedOracle(),
+    oracle: given.oracle ?? fixedOracle(),
     clock,
     log,
     readers: given.readers ?? [],
