@@ -1,7 +1,8 @@
 import { custom, flag, list, maybeText, maybeWhole, readUrl, reloadable, secret, whole } from './setting.js'
 
-/** 32 bytes in base64url: the last letter has two bits that are 0, else no address would ever be equal to it. */
-const walletShape = /^[\w-]{42}[AEIMQUYcgkosw048]$/
+/** 32 bytes in base64url: the last letter has two bits that are 0, else no address would ever be equal to it. Or Ethereum's. */
+const walletShape = /^(?:[\w-]{42}[AEIMQUYcgkosw048]|0x[0-9a-fA-F]{40})$/
+const walletAllowed = 'wallet addresses (base64url SHA-256 of the key, or 0x.. of Ethereum)'
 
 /** What the upload service takes, from whom, and for how much. */
 export const uploads = {
@@ -53,7 +54,7 @@ export const uploads = {
     list({
       env: 'UPLOAD_FREE_WALLETS',
       default: [],
-      allowed: 'wallet addresses (base64url SHA-256 of the key)',
+      allowed: walletAllowed,
       shape: walletShape,
       why: 'Wallets whose items are all free: any number, and any size up to UPLOAD_MAX_ITEM_BYTES.',
     }),
@@ -62,7 +63,7 @@ export const uploads = {
     list({
       env: 'UPLOAD_BLOCKED_OWNERS',
       default: [],
-      allowed: 'wallet addresses (base64url SHA-256 of the key)',
+      allowed: walletAllowed,
       shape: walletShape,
       why: 'Wallets whose items are refused (403).',
     }),

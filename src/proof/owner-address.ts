@@ -55,11 +55,23 @@ export function aliasOf(signatureType: number, owner: Uint8Array): string | unde
  * All addresses by which a list may name an owner: those of its spellings that programs write, of this spelling, and the one that
  * its own network uses.
  */
-export function listedNames(signatureType: number, owner: Uint8Array): ReadonlySet<string> {
+function listedNames(signatureType: number, owner: Uint8Array): ReadonlySet<string> {
   const names = new Set([normalizedAddress(owner), canonicalAddress(signatureType, owner)])
   const text = signatureType === 7 ? typedOwner(owner) : undefined
   if (text !== undefined) names.add(normalizedAddress(Buffer.from(checksummed(text))))
   return names.add(nativeAddress(signatureType, owner))
+}
+
+/** An address as lists of owners keep it: Ethereum's in EIP-55. Others have one form only. */
+export function listedAddress(address: string): string {
+  return typedOwnerShape.test(address) ? checksummed(address) : address
+}
+
+/** Whether a list (of `listedAddress`) names an owner, by whichever of his addresses and however he spells himself. */
+export function isListed(list: ReadonlySet<string>, signatureType: number, owner: Uint8Array): boolean {
+  if (list.size === 0) return false
+  for (const name of listedNames(signatureType, owner)) if (list.has(name)) return true
+  return false
 }
 
 /**

@@ -8,7 +8,7 @@ import { getHead } from '../devnet/get-head.js'
 import { shaped } from '../http/openapi.js'
 import type { IngestReply, IngestRequest } from '../ingest/ingest-messages.js'
 import { permanentEvent } from '../ingest/webhook-events.js'
-import { normalizedAddress } from '../proof/owner-address.js'
+import { listedAddress, normalizedAddress } from '../proof/owner-address.js'
 import { AdminKey } from '../routes/admin/admin-key.js'
 import { AdminRoute } from '../routes/admin/admin-route.js'
 import { uploadOrders } from '../routes/admin/service-orders.js'
@@ -67,7 +67,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
   const log = createLog(server.logLevel, 'upload')
   const tools = await uploadTools(given, log)
   const records = await openUploadRecords(given, tools)
-  const blockedOwners = new Set(rules.blockedOwners)
+  const blockedOwners = new Set(rules.blockedOwners.map(listedAddress))
   const accepting = openUploadAccepting(given, tools, records, blockedOwners)
   const { intake, announcer, selling, height, credits } = accepting
   const { closing } = tools
@@ -145,7 +145,7 @@ function tell(
   const { settings, adminKey: key } = news
   clients.use(clientsOf(settings))
   blockedOwners.clear()
-  for (const one of settings.uploads.blockedOwners) blockedOwners.add(one)
+  for (const one of settings.uploads.blockedOwners) blockedOwners.add(listedAddress(one))
   records.pools.exempt(freeRules(settings).exemptWallets)
   if (key !== undefined) adminKey.use(key)
 }

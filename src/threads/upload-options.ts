@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { listedAddress } from '../proof/owner-address.js'
 import type { BundlingRules } from '../upload/bundling/bundler.js'
 import type { FreeRules } from '../upload/records/free-pools.js'
 import { folders } from './folders.js'
@@ -37,7 +38,7 @@ export function freeRules({ uploads }: Settings<'uploads'>): FreeRules {
     walletBytes: isSandbox ? freeWallet : uploads.freeWalletBytes,
     rangeBytes: isSandbox ? freeWallet : uploads.freeRangeBytes,
     itemOverheadBytes,
-    exemptWallets: uploads.freeWallets,
+    exemptWallets: uploads.freeWallets.map(listedAddress),
   }
 }
 

@@ -3,7 +3,7 @@ import type { Clock } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import type { Id } from '../../format/id.js'
 import { headersOfPayload } from '../../format/media-type.js'
-import { normalizedAddress } from '../../proof/owner-address.js'
+import { isListed, normalizedAddress } from '../../proof/owner-address.js'
 import { codeOf } from '../../store/blobs.js'
 import { writePatiently } from '../../store/patient-write.js'
 import { logFileName } from '../../store/segments/log-file.js'
@@ -207,7 +207,7 @@ export class InnerItems {
     // One that was uploaded on its own is known by that already.
     const kept = batch.filter(({ header }, at) => {
       const alone = uploads.find(header.id)
-      if (blockedOwners.has(normalizedAddress(header.owner))) return false
+      if (isListed(blockedOwners, header.signatureType, header.owner)) return false
       return judged[at] === true && (alone === undefined || isGone(alone))
     })
     const write = (): void =>

@@ -45,7 +45,7 @@ export class ItemReader {
   /** Bytes so far. */
   sizeBytes = 0
 
-  /** `isWhole`: makes `wholeDigest`, too. `blockedOwners`: normalized addresses. */
+  /** `isWhole`: makes `wholeDigest`, too. `blockedOwners`: their addresses (`isListed`). */
   constructor(isWhole: boolean, blockedOwners: ReadonlySet<string>) {
     this.#whole = isWhole ? runningSha256() : undefined
     this.#owners = new OwnersInside(blockedOwners)

@@ -1,6 +1,6 @@
 import { BundleReader } from '../../format/bundle-reader.js'
 import type { ItemHeader } from '../../format/item.js'
-import { normalizedAddress } from '../../proof/owner-address.js'
+import { isListed } from '../../proof/owner-address.js'
 import { isBundle } from '../../source/roots/learned.js'
 
 /**
@@ -16,14 +16,14 @@ export class OwnersInside {
   isBlocked = false
   #inside: PayloadOwners | undefined
 
-  /** `blocked`: normalized addresses. May change at any time. */
+  /** `blocked`: addresses of owners (`isListed`). May change at any time. */
   constructor(private readonly blocked: ReadonlySet<string>) {}
 
   /** Once, before the payload. */
-  header({ owner, tags }: Pick<ItemHeader, 'owner' | 'tags'>): void {
+  header({ signatureType, owner, tags }: Pick<ItemHeader, 'signatureType' | 'owner' | 'tags'>): void {
     // Most services block nobody.
     if (this.blocked.size === 0) return
-    this.isBlocked = this.blocked.has(normalizedAddress(owner))
+    this.isBlocked = isListed(this.blocked, signatureType, owner)
     if (!this.isBlocked && isBundle(tags)) this.#inside = new PayloadOwners(this.blocked, depthMax)
   }
 
@@ -48,8 +48,8 @@ class PayloadOwners {
   hasBlocked(bytes: Uint8Array): boolean {
     for (const event of this.#reader.push(bytes)) {
       if (event.kind === 'header') {
-        const { owner, tags } = event.header
-        if (this.blocked.has(normalizedAddress(owner))) return true
+        const { signatureType, owner, tags } = event.header
+        if (isListed(this.blocked, signatureType, owner)) return true
         const isOpened = this.depth > 1 && isBundle(tags)
         this.#inside = isOpened ? new PayloadOwners(this.blocked, this.depth - 1) : undefined
       } else if (event.kind === 'payload' && this.#inside?.hasBlocked(event.bytes) === true) return true

@@ -16,14 +16,16 @@ export interface FreeRules {
    * them.
    */
   readonly itemOverheadBytes?: number
-  /** Wallets whose items are all free, of any size, by their normalized addresses. */
+  /** Wallets whose items are all free, of any size, by any of their addresses (`listedAddress`). */
   readonly exemptWallets: readonly string[]
 }
 
 /** Who takes from the pools. */
 export interface FreeTaker {
-  /** Normalized address of the signer: who pays otherwise does not matter. Absent: only the range is counted. */
+  /** `canonicalAddress` of the signer: who pays otherwise does not matter. Absent: only the range is counted. */
   readonly wallet?: string
+  /** Whether a list names the signer. Absent: only by `wallet`. */
+  readonly isExempt?: (list: ReadonlySet<string>) => boolean
   /** The same wallet as its own network writes it. */
   readonly name?: string
   /** Undefined: the address is not counted (this machine's own). */
@@ -52,6 +54,8 @@ const [siteRanges, providerRanges] = [256, 65_536]
 const rememberedMax = 4096
 /** The prefix of counts of other machines, and the key of the name of this disk. */
 const [othersMark, storeKey] = ['o:', Buffer.from('i:store')] as const
+/** Wallets of one name: a key signs in two ways at most, and releases before have counted a third. */
+const namesMax = 4
 /** Ranges and wallets that are read in one turn of the event loop. */
 const listedAtOnce = 5000
 
@@ -117,8 +121,8 @@ export class FreePools implements OwnFreeCounts {
   /** Lets `left` and `leftOfRange` know what the other machines have given. */
   async look(address: string, range?: string): Promise<void> {
     if (this.#elsewhere === undefined) return
-    const wallet = walletCount(this.#walletOf(address), range)
-    const keys = range === undefined ? [wallet] : [wallet, ...rangeCounts(range)]
+    const wallets = this.#walletsOf(address).map((wallet) => walletCount(wallet, range))
+    const keys = range === undefined ? wallets : [...wallets, ...rangeCounts(range)]
     this.#learn(await this.#elsewhere.look(keys))
   }
 
@@ -145,11 +149,12 @@ export class FreePools implements OwnFreeCounts {
   }
 
   /** What `take` would take now. */
-  would({ wallet, name: of = wallet, range, itemsInside = 0 }: FreeTaker, bytes: number): Taken | undefined {
+  would(taker: FreeTaker, bytes: number): Taken | undefined {
+    const { wallet, name: of = wallet, range, itemsInside = 0 } = taker
     const { itemMaxBytes, itemOverheadBytes = 0 } = this.rules
     const inRange = bytes + itemOverheadBytes * (1 + itemsInside)
     const name = of === undefined || wallet === undefined || of === wallet ? {} : { name: { of, wallet } }
-    if (wallet !== undefined && this.#exempt.has(wallet)) return { keys: [], bytes, ...name }
+    if (this.#isExempt(taker)) return { keys: [], bytes, ...name }
     if (itemMaxBytes === 0 || bytes > itemMaxBytes) return undefined
     const walletKey = wallet === undefined ? [] : [walletCount(wallet, range)]
     // Other machines may never have seen which wallet is meant by the address of its own network.
@@ -168,6 +173,11 @@ export class FreePools implements OwnFreeCounts {
     return { keys, bytes, ...(inRange === bytes ? {} : { rangeBytes: inRange }), ...name }
   }
 
+  #isExempt({ wallet, isExempt }: FreeTaker): boolean {
+    if (wallet === undefined || this.#exempt.size === 0) return false
+    return this.#exempt.has(wallet) || isExempt?.(this.#exempt) === true
+  }
+
   giveBack(taken: Taken): void {
     for (const key of taken.keys) this.#used.set(key, this.own(key) - bytesOf(key, taken))
     this.#elsewhere?.changed(taken.keys)
@@ -176,7 +186,7 @@ export class FreePools implements OwnFreeCounts {
   /** Writes down what was taken. Only inside a `write` of the environment. */
   keep(taken: Taken): void {
     const { keys, name } = taken
-    if (name !== undefined) this.#table.put(Buffer.from(`n:${name.of}`), Buffer.from(name.wallet))
+    if (name !== undefined) this.#name(name.of, name.wallet)
     for (const key of keys) {
       const before = this.#stored(key)
       this.#table.put(Buffer.from(key), Buffer.from(String(before + bytesOf(key, taken))))
@@ -188,13 +198,14 @@ export class FreePools implements OwnFreeCounts {
 
   /**
    * Bytes that a wallet has left from this address; null: without end. `address`: of either form. One that is not known here has
-   * taken nothing.
+   * taken nothing. Of a key that signs in several ways each has its own: what is left of the one that has used most.
    */
   left(address: string, range?: string): number | null {
-    const wallet = this.#walletOf(address)
-    if (this.#exempt.has(wallet)) return null
+    const wallets = this.#walletsOf(address)
+    if ([address, ...wallets].some((one) => this.#exempt.has(one))) return null
     if (this.rules.itemMaxBytes === 0) return 0
-    return Math.max(0, this.rules.walletBytes - this.#count(walletCount(wallet, range)))
+    const used = wallets.map((wallet) => this.#count(walletCount(wallet, range)))
+    return Math.max(0, this.rules.walletBytes - Math.max(...used))
   }
 
   /** The same of an address range; undefined: it is not counted. */
@@ -249,9 +260,19 @@ export class FreePools implements OwnFreeCounts {
     return key.startsWith('w:') && this.#table.get(Buffer.from(`n:${name}`)) !== undefined
   }
 
-  #walletOf(address: string): string {
+  /** Those whose own network writes this address; the address itself where there is none. */
+  #walletsOf(address: string): readonly string[] {
     const known = this.#table.get(Buffer.from(`n:${address.slice(0, 128)}`))
-    return known === undefined ? address.slice(0, 128) : Buffer.from(known).toString()
+    return known === undefined ? [address.slice(0, 128)] : Buffer.from(known).toString().split(' ')
+  }
+
+  /** Another wallet of the same name stays: one key may sign in several ways. */
+  #name(of: string, wallet: string): void {
+    const key = Buffer.from(`n:${of}`)
+    const known = this.#table.get(key)
+    const before = known === undefined ? [] : Buffer.from(known).toString().split(' ')
+    if (before.includes(wallet)) return
+    this.#table.put(key, Buffer.from([...before, wallet].slice(-namesMax).join(' ')))
   }
 
   #learn(others: ReadonlyMap<string, number> | undefined): void {

@@ -1,7 +1,7 @@
 import type { Id } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
 import type { Refusal } from '../../format/refusal.js'
-import { nativeAddress, normalizedAddress } from '../../proof/owner-address.js'
+import { canonicalAddress, isListed, nativeAddress } from '../../proof/owner-address.js'
 import { jsonAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import type { FreePools, FreeTaker, Taken } from '../records/free-pools.js'
@@ -38,7 +38,13 @@ export interface Charging {
 
 /** Who takes of free bytes for an item. */
 export function freeTakerOf({ signatureType, owner }: ItemHeader, { range }: Uploader): FreeTaker {
-  return { wallet: normalizedAddress(owner), name: nativeAddress(signatureType, owner), range }
+  const wallet = canonicalAddress(signatureType, owner)
+  return {
+    wallet,
+    name: nativeAddress(signatureType, owner),
+    isExempt: (list) => isListed(list, signatureType, owner),
+    range,
+  }
 }
 
 /** What the free bytes pay; undefined where they do not reach. */

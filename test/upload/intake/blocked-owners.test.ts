@@ -9,8 +9,8 @@ import { type Id, idOfBytes } from '../../../src/format/id.js'
 import { isRefusal } from '../../../src/format/refusal.js'
 import { type Tag, tagOf } from '../../../src/format/tag.js'
 import { sha256 } from '../../../src/proof/digest.js'
-import { normalizedAddress } from '../../../src/proof/owner-address.js'
-import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
+import { listedAddress, normalizedAddress } from '../../../src/proof/owner-address.js'
+import { ed25519Signer, ethereumSigner, signItem } from '../../../src/proof/sign.js'
 import { DurableLog } from '../../../src/store/segments/durable-log.js'
 import { InnerItems } from '../../../src/upload/intake/inner-items.js'
 import { ItemReader } from '../../../src/upload/intake/item-reader.js'
@@ -104,7 +104,7 @@ t.test('it is found in a bundle cut anywhere, and nothing else is', async () => 
 
 t.test('who blocks nobody pays nothing, and who is blocked meanwhile is noticed', async (t) => {
   const blocked = new Set<string>()
-  const header = { owner: bad.owner, tags: [] }
+  const header = { signatureType: bad.signatureType, owner: bad.owner, tags: [] }
   const owners = new OwnersInside(blocked)
   owners.header(header)
   t.equal(owners.isBlocked, false)
@@ -164,3 +164,27 @@ t.test(
     t.equal(known(bad, 'left out'), undefined)
   },
 )
+
+t.test('an owner who writes himself otherwise is the same owner', async (t) => {
+  const address = '0x1a642f0E3c3aF545E7AcBD38b07251B3990914F1'
+  const small = address.toLowerCase()
+  const nameOf = (text: string): string => normalizedAddress(Buffer.from(text))
+  const spelled = fc.array(fc.boolean(), { minLength: 40, maxLength: 40 }).map((upper) => {
+    return `0x${[...small.slice(2)].map((one, at) => (upper[at] ? one.toUpperCase() : one)).join('')}`
+  })
+  const isBlocked = (listed: string, owner: Uint8Array, signatureType = 7): boolean => {
+    const owners = new OwnersInside(new Set([listedAddress(listed)]))
+    owners.header({ signatureType, owner, tags: [] })
+    return owners.isBlocked
+  }
+  fc.assert(
+    fc.property(spelled, spelled, (one, other) => {
+      for (const listed of [address, one, nameOf(small), nameOf(address), nameOf(other)])
+        if (!isBlocked(listed, Buffer.from(other))) throw new Error(`${listed} is not ${other}`)
+      return !isBlocked(nameOf(small).replace(/^./, '_'), Buffer.from(other))
+    }),
+  )
+  const key = ethereumSigner(Buffer.alloc(32, 1)).owner
+  t.equal(isBlocked(address, key, 3), true, 'the key itself, too')
+  t.equal(isBlocked(nameOf(address), good.owner, 2), false)
+})

@@ -1,8 +1,12 @@
 /** Free bytes, and who cannot have those of all. */
 import { join } from 'node:path'
 import t from 'tap'
-import { FreePools } from '../../../src/upload/records/free-pools.js'
+import type { ItemHeader } from '../../../src/format/item.js'
+import { ethereumSigner } from '../../../src/proof/sign.js'
+import type { Uploader } from '../../../src/upload/calls/uploader.js'
+import { FreePools, type FreeTaker } from '../../../src/upload/records/free-pools.js'
 import { openUploadTables } from '../../../src/upload/records/uploads.js'
+import { freeTakerOf } from '../../../src/upload/selling/charging.js'
 
 const rules = { itemMaxBytes: 1000, walletBytes: 1000, rangeBytes: 1000, exemptWallets: [] }
 
@@ -100,3 +104,42 @@ t.test('the list of who has used most names ranges and wallets, and no site twic
   t.equal(known, 2)
   t.strictSame(most.map(({ name }) => name).sort(), ['2001:db8:1:2::', 'a wallet 2001:db8:1::'])
 })
+
+t.test(
+  'a key that signs in several ways has all of its wallets known, however it spells itself',
+  async (t) => {
+    const environment = openUploadTables(join(t.testdir(), 'uploads'))
+    t.teardown(() => environment.close())
+    const pools = new FreePools(environment, rules)
+    const name = '0x1a642f0E3c3aF545E7AcBD38b07251B3990914F1'
+    const uploader: Uploader = { range: '198.51.100.7', paidBy: [], token: undefined }
+    const key = ethereumSigner(Buffer.alloc(32, 1)).owner
+    const takerOf = (signatureType: number, owner: Uint8Array): FreeTaker => {
+      return freeTakerOf({ signatureType, owner } as ItemHeader, uploader)
+    }
+    const texts = [name, name.toLowerCase(), `0x${name.slice(2).toUpperCase()}`]
+    const typed = texts.map((text) => takerOf(7, Buffer.from(text)))
+    const [one, ...others] = typed
+    for (const other of others) t.equal(other.wallet, one?.wallet, 'one wallet, whatever its spelling')
+    const take = (taker: FreeTaker, bytes: number): void => {
+      const taken = pools.take(taker, bytes)
+      if (taken === undefined) throw new Error('it is free')
+      environment.write(() => pools.keep(taken))
+    }
+    take(takerOf(3, key), 500)
+    t.equal(pools.left(name, uploader.range), 500)
+    for (const taker of typed) take(taker, 100)
+    t.equal(pools.left(name, uploader.range), 500, 'what the other wallet has taken is not forgotten')
+    const { most } = await pools.listed(10)
+    const [user = ''] = most
+      .filter(({ name: of }) => of.startsWith(one?.wallet ?? '?'))
+      .map(({ name: of }) => of)
+    t.ok(user.startsWith(one?.wallet ?? '?'))
+    for (const listed of [one?.wallet ?? '', name])
+      for (const taker of typed)
+        t.strictSame(
+          new FreePools(environment, { ...rules, exemptWallets: [listed] }).take(taker, 9999)?.keys,
+          [],
+        )
+  },
+)
