@@ -12,12 +12,14 @@ import { GatewayLine } from '../source/upstream/gateway-line.js'
 import { FreeTurns } from '../upload/intake/free-turns.js'
 import { Height } from '../upload/intake/height.js'
 import { InnerItems } from '../upload/intake/inner-items.js'
-import { ItemIntake } from '../upload/intake/item-intake.js'
+import { ItemIntake, type ItemIntakeParts } from '../upload/intake/item-intake.js'
+import { Noting } from '../upload/intake/noting.js'
 import { PooledSigning } from '../upload/intake/signing.js'
 import { Verdicts } from '../upload/intake/verdicts.js'
 import { ItemAnnouncer } from '../upload/news/item-announcer.js'
 import { keptItem } from '../upload/news/kept-items.js'
 import type { AcceptedItem } from '../upload/records/uploads.js'
+import { AcceptedBefore } from '../upload/selling/accepted-before.js'
 import { type Charging, FreeOnly } from '../upload/selling/charging.js'
 import { CreditCharging } from '../upload/selling/credit-charging.js'
 import { EarlierPost, lookupsMax, onlyHere } from '../upload/selling/earlier-post.js'
@@ -70,35 +72,36 @@ export function openUploadAccepting(
   const { uploads, sales, intake } = records
   const lines = openLines(given, tools, records)
   const { chain, height, signing, announcer, verdicts } = lines
-  const money = openMoney(given, tools, records)
+  const inBlock = openChainItems(given)
+  const watching = { clock: systemClock, logger: log, closing: closing.signal }
+  const noting = new Noting({ uploads, log: intake, ...inBlock, ...watching })
+  const money = openMoney(given, tools, records, noting)
   const { credits, usdc, charging, sharing } = money
   const bought = usdc === undefined ? {} : { usdc }
-  const selling = new ItemSelling({ sales, log: intake, clock: systemClock, logger: log, ...bought })
+  const selling = new ItemSelling({ sales, log: intake, ...watching, ...bought })
   const stored = openStoredUploads(given, tools, records, signing, (items) => {
     inner.wake()
+    noting.wake()
     announceAll(items, uploadFolders(given.settings).log, announcer)
   })
   const inner = innerItems(given, tools, records, { verdicts, announcer, blockedOwners })
-  const chainItems = given.ports.catalog && openChainItems(given)
+  noting.start(credits && ((id) => credits.refund(id)))
   const itemIntake = new ItemIntake({
-    ...(records.receiptNews === undefined ? {} : { receiptNews: records.receiptNews }),
-    ...(records.news === undefined ? {} : { news: records.news }),
-    onAccepted: accepted(tools, inner),
+    ...newsOf(given, records, modulus),
+    onAccepted: accepted(tools, inner, noting),
+    noting,
     opened: (bundle) => inner.opened(bundle),
     uploads,
     verdicts,
     charging,
     ...(sharing === undefined ? {} : { sharing }),
     ...(stored === undefined ? {} : { store: stored }),
-    ...(chainItems === undefined ? {} : { isInBlock: chainItems.isInBlock }),
+    ...inBlock,
     announcer,
     selling,
     ...lines.receipts,
-    terms: { public: modulus, ...servedBy(given, records) },
     height: () => height.known,
-    clock: systemClock,
-    closing: closing.signal,
-    logger: log,
+    ...watching,
   })
   return {
     ...bought,
@@ -112,12 +115,25 @@ export function openUploadAccepting(
     height,
     closePayment: () => money.closePayment(),
     async close() {
-      await inner.stopped()
+      await Promise.all([inner.stopped(), noting.stopped()])
       await stored?.close()
       await itemIntake.stopped()
-      await Promise.all([lines.close(), money.close()])
-      await chainItems?.close()
+      await Promise.all([lines.close(), money.close(), inBlock.close()])
     },
+  }
+}
+
+/** What receipts say, and who hears of accepted items. */
+function newsOf(
+  given: UploadGiven,
+  records: UploadRecords,
+  modulus: string,
+): Pick<ItemIntakeParts, 'receiptNews' | 'news' | 'terms'> {
+  const { receiptNews, news } = records
+  return {
+    ...(receiptNews === undefined ? {} : { receiptNews }),
+    ...(news === undefined ? {} : { news }),
+    terms: { public: modulus, ...servedBy(given, records) },
   }
 }
 
@@ -182,10 +198,11 @@ function openMoney(
   given: UploadGiven,
   { closing, log }: UploadTools,
   { uploads, pools }: UploadRecords,
+  noting: Noting,
 ): Money {
   const { credits, usdc, ...payment } = paymentLine(given)
   const line = networkLine(given)
-  const earlier = earlierPost(given, line, log)
+  const earlier = new AcceptedBefore(noting, earlierPost(given, line, log))
   const closePayment = (): Promise<void> => payment.close()
   const close = (): Promise<void> => line.close()
   // Nobody pays for what is gone after some days.
@@ -197,11 +214,12 @@ function openMoney(
   return { ...bought, credits, charging, sharing, closePayment, close }
 }
 
-/** Reads the index of this program's gateway. */
-function openChainItems({ settings, memory }: UploadGiven): {
-  isInBlock(id: Id): boolean
+/** Reads the index of this program's gateway, where it has one. */
+function openChainItems({ ports, settings, memory }: UploadGiven): {
+  readonly isInBlock?: (id: Id) => boolean
   close(): Promise<void>
 } {
+  if (ports.catalog === undefined) return { close: async () => undefined }
   const { environment } = openCatalogTables(folders(settings).catalog)
   const index = new ChainIndex(environment, new Generations(memory.generations))
   return {
@@ -256,12 +274,15 @@ function innerItems(
 function accepted(
   { meters }: UploadTools,
   inner: InnerItems,
+  noting: Noting,
 ): NonNullable<ConstructorParameters<typeof ItemIntake>[0]['onAccepted']> {
   const count = meters.of('upload_items_accepted_total')
   const bytes = meters.of('upload_item_bytes_total')
   return (items) => {
     count.add(items.length)
     for (const { place } of items) bytes.add(place.sizeBytes)
-    if (items.some(({ isBundle }) => isBundle === true)) inner.wake()
+    if (!items.some(({ isBundle }) => isBundle === true)) return
+    inner.wake()
+    noting.wake()
   }
 }

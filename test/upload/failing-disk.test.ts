@@ -174,6 +174,7 @@ function serviceOn(disk: FailingDisk, closing: AbortSignal, clock: Clock = syste
     clock,
     logger: silentLog,
     height: () => 1,
+    noting: { note: async () => () => undefined },
     verdicts: { verdictNow: async () => true },
     charging: new CreditCharging(
       pools,

@@ -17,6 +17,7 @@ import type { UploadRoute } from '../../src/upload/calls/upload-service.js'
 import { FreeTurns } from '../../src/upload/intake/free-turns.js'
 import { ItemIntake } from '../../src/upload/intake/item-intake.js'
 import type { ItemStore } from '../../src/upload/intake/item-keeping.js'
+import { Noting } from '../../src/upload/intake/noting.js'
 import type { ReceiptRank } from '../../src/upload/intake/signing.js'
 import { ItemAnnouncer } from '../../src/upload/news/item-announcer.js'
 import type { MultipartRecords } from '../../src/upload/parts/multipart-records.js'
@@ -26,10 +27,12 @@ import type { PartStore } from '../../src/upload/parts/part-store.js'
 import { FreePools, type FreeRules } from '../../src/upload/records/free-pools.js'
 import { Uploads } from '../../src/upload/records/uploads.js'
 import type { HeldRoom } from '../../src/upload/room/held-room.js'
+import { AcceptedBefore } from '../../src/upload/selling/accepted-before.js'
 import { CreditCharging } from '../../src/upload/selling/credit-charging.js'
 import { onlyHere } from '../../src/upload/selling/earlier-post.js'
 import { Sales } from '../../src/upload/selling/sales.js'
 import { ItemSelling } from '../../src/upload/selling/selling.js'
+import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
 
 export interface UploadRig {
@@ -42,6 +45,7 @@ export interface UploadRig {
   readonly arriving: HeldRoom
   /** Questions to the payment service, by their names. */
   readonly questions: string[]
+  readonly noting: Noting
 }
 
 export interface RigOptions {
@@ -70,6 +74,8 @@ export interface RigOptions {
   readonly partsMaxBytes?: number
   /** Of the log and of parts. */
   readonly folder?: string
+  /** Items in one bundle at most; absent: as usual. */
+  readonly insideMax?: number
 }
 
 const allFree: FreeRules = { itemMaxBytes: 107_520, walletBytes: 1e9, rangeBytes: 1e9, exemptWallets: [] }
@@ -93,6 +99,7 @@ export async function uploadRig(
     shared,
     partsMaxBytes = 1e10,
     folder = scratch('uploads'),
+    insideMax = 1_000_000,
   }: RigOptions = {},
 ): Promise<UploadRig> {
   const closing = new AbortController()
@@ -133,14 +140,16 @@ export async function uploadRig(
     data: async () => new Uint8Array(512),
     isBehind: false,
   }
+  const watching = { closing: closing.signal, clock: systemClock, logger: silentLog }
+  const noting = new Noting({ uploads, log, insideMax, ...watching })
+  const earlier = new AcceptedBefore(noting, onlyHere)
   const intake = new ItemIntake({
     uploads,
-    closing: closing.signal,
-    clock: systemClock,
-    logger: silentLog,
+    ...watching,
+    noting,
     height: () => 1,
     verdicts: { verdictNow: async (signed) => verifyItemMessage(signed, signed.message) },
-    charging: new CreditCharging(pools, credits, uploads.environment, onlyHere, systemClock, closing.signal),
+    charging: new CreditCharging(pools, credits, uploads.environment, earlier, systemClock, closing.signal),
     announcer: new ItemAnnouncer(undefined, closing.signal),
     selling: new ItemSelling({ sales, clock: systemClock, logger: silentLog, log }),
     signing,
@@ -189,12 +198,14 @@ export async function uploadRig(
   t.teardown(async () => {
     closing.abort()
     await taking.open.close()
-    await intake.stopped()
+    await Promise.all([intake.stopped(), noting.stopped()])
     await log.close()
   })
+  noting.start((id) => credits.refund(id))
+  await eventually('the tables are read for old bundles', () => !noting.isBehind)
   // This machine alone has them.
   const records = taking.records as MultipartRecords
-  return { ...taking, records, uploads, pools, questions }
+  return { ...taking, records, uploads, pools, questions, noting }
 }
 
 /** A request whose body is here already, or comes as its pieces do. `from`: whose it is. */

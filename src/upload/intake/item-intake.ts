@@ -2,7 +2,6 @@ import { withinTime } from '../../actor/clock.js'
 import type { Id } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
-import { normalizedAddress } from '../../proof/owner-address.js'
 import { isOnlyForm } from '../../proof/signature-form.js'
 import { tryWrite } from '../../store/disk-error.js'
 import {
@@ -17,7 +16,7 @@ import type { Uploader } from '../calls/uploader.js'
 import type { AnnouncedItem, ItemAnnouncer } from '../news/item-announcer.js'
 import type { ReceiptNews } from '../news/receipt-news.js'
 import { type Receipt, receiptOf } from '../records/receipt.js'
-import { type AcceptedItem, isGivenUp, isGone } from '../records/uploads.js'
+import { type AcceptedItem, isGivenUp } from '../records/uploads.js'
 import { turnOf } from '../records/waiting-lines.js'
 import type { Charged, Charging, ItemCharge } from '../selling/charging.js'
 import { keepUnsettled } from '../selling/credit-charging.js'
@@ -27,6 +26,8 @@ import type { Sharing } from '../selling/sharing.js'
 import { type ItemStore, keepItem, loggedUpload, type Spooled } from './item-keeping.js'
 import type { ReadItem } from './item-reader.js'
 import { type ItemTableParts, ItemTableWriter } from './item-table-writer.js'
+import { KnownItems, type KnownItemsParts } from './known-items.js'
+import type { Noting } from './noting.js'
 import { digestMismatch } from './sent-digests.js'
 import { SignedReceipts, type SignedReceiptsParts } from './signed-receipts.js'
 import { rankOf } from './signing.js'
@@ -34,7 +35,11 @@ import type { TakeTerms } from './take-terms.js'
 import type { Verdicts } from './verdicts.js'
 import { ending, indexBehind, waiting } from './waiting-answers.js'
 
-export interface ItemIntakeParts extends ItemTableParts, SignedReceiptsParts {
+export interface ItemIntakeParts
+  extends ItemTableParts,
+    SignedReceiptsParts,
+    Omit<KnownItemsParts, 'uploads'> {
+  readonly noting: Pick<Noting, 'note'>
   readonly verdicts: Pick<Verdicts, 'verdictNow'>
   readonly charging: Charging
   /** Absent: no credits are kept, and none can be shared. */
@@ -48,8 +53,6 @@ export interface ItemIntakeParts extends ItemTableParts, SignedReceiptsParts {
   readonly height: () => number | undefined
   /** Resolves when what lies in an accepted bundle can be found, or takes too long. */
   readonly opened?: (bundle: Id) => Promise<void>
-  /** Whether the chain has the item, as far as the index of this program knows. Absent: there is no index. */
-  readonly isInBlock?: (id: Id) => boolean
   /** Gets each receipt when it is issued for the first time. */
   readonly receiptNews?: Pick<ReceiptNews, 'add' | 'announce'>
 }
@@ -60,6 +63,8 @@ interface Ending {
   readonly sale?: Sale
   /** Signature of its receipt; absent: not requested yet. */
   readonly signed?: Promise<Uint8Array> | undefined
+  /** Writes down what lies in it, in the transaction that accepts it. */
+  readonly noted?: (() => void) | undefined
 }
 
 const over = (): void => undefined
@@ -78,10 +83,12 @@ export class ItemIntake {
   readonly #accepting = new Map<string, Promise<unknown>>()
   readonly #tables: ItemTableWriter
   readonly #receipts: SignedReceipts
+  readonly #items: KnownItems
 
   constructor(private readonly parts: ItemIntakeParts) {
     this.#receipts = new SignedReceipts(parts)
     this.#tables = new ItemTableWriter(parts)
+    this.#items = new KnownItems(parts)
   }
 
   /** After `closing`: resolves when nothing is written any more. */
@@ -96,9 +103,9 @@ export class ItemIntake {
     uploader: Uploader,
   ): Promise<UploadAnswer | undefined> {
     const { selling, charging } = this.parts
-    const receipted = this.#kept(header.id) ?? this.#inBundle(header)
+    const receipted = this.#items.kept(header.id) ?? this.#items.inBundle(header)
     if (receipted !== undefined || selling.sales.openOf(header.id) !== undefined) return undefined
-    return this.#onChain(header.id) ?? charging.foresee(header, sizeBytes, uploader)
+    return this.#items.refused(header.id) ?? charging.foresee(header, sizeBytes, uploader)
   }
 
   /** The refusal of a free item whose receipt would wait for too long, before its bytes arrive. Undefined: it would not. */
@@ -193,9 +200,9 @@ export class ItemIntake {
     const { id } = header
     const sold = purchase === undefined ? undefined : this.#soldBy(purchase, id)
     if (sold !== undefined) return sold
-    const known = this.#kept(id)
+    const known = this.#items.kept(id)
     if (known === undefined) {
-      return this.#inBundle(header) ?? this.#onChain(id)
+      return this.#items.inBundle(header) ?? this.#items.refused(id)
     }
     // After a kill between acceptance and announcement, queries would not find it before its block.
     const isUnknown = known.bundle === undefined && known.released !== true
@@ -215,28 +222,6 @@ export class ItemIntake {
       })
     const refusal = tryWrite(write)
     return refusal === undefined ? this.#receipts.again(item, 202) : answerOf(refusal)
-  }
-
-  /** The accepted item; undefined where there is none, or where it was removed since. */
-  #kept(id: Id): AcceptedItem | undefined {
-    const item = this.parts.uploads.find(id)
-    return item === undefined || isGone(item) ? undefined : item
-  }
-
-  /**
-   * What the receipt of an item in an uploaded bundle is made of: that of the bundle. It was paid for with the bundle, and
-   * anybody can post it by itself again. Undefined: it lies in none.
-   */
-  #inBundle(header: ItemHeader): AcceptedItem | undefined {
-    const { id } = header
-    const around = this.parts.uploads.around(id)
-    if (around === undefined || isGone(around) || isGivenUp(around)) return undefined
-    return { ...around, id, owner: normalizedAddress(header.owner), winc: '0' }
-  }
-
-  /** The refusal of an item that the chain has already: whoever posts it again must not make its owner pay again. */
-  #onChain(id: Id): UploadAnswer | undefined {
-    return this.parts.isInBlock?.(id) === true ? fixedAnswers.postedBefore : undefined
   }
 
   /** A payment pays for one request only, and so does the identifier that a client gives it. */
@@ -304,18 +289,27 @@ export class ItemIntake {
     const tried = signed?.then(over, over)
     void tried?.then(turn)
     const until = this.parts.signing.isBehind ? tried : undefined
-    const kept = await keepItem(item, logged, spooled, this.parts.store, until)
+    const kept = await keepItem(item, logged, spooled, this.parts, until)
     if (isRefusal(kept)) {
       await charge.giveBack()
       return asAnswer(kept)
     }
     const line = charge.free && turnOf(charge.free)
     const { free: _, ...meta } = logged
-    const accepted: AcceptedItem = { ...meta, ...kept, ...(line === undefined ? {} : { turn: line }) }
+    const { noted, ...placed } = kept
+    const accepted: AcceptedItem = { ...meta, ...placed, ...(line === undefined ? {} : { turn: line }) }
     if (purchase === undefined)
-      return this.#accepted(accepted, charge, { header, sizeBytes, digest }, { done: shared?.done, signed })
-    const { stored } = kept
-    if (stored !== undefined) uploads.environment.write(() => uploads.stored.put(stored, header.id))
+      return this.#accepted(
+        accepted,
+        charge,
+        { header, sizeBytes, digest },
+        { done: shared?.done, signed, noted },
+      )
+    const { stored } = placed
+    uploads.environment.write(() => {
+      noted?.()
+      if (stored !== undefined) uploads.stored.put(stored, header.id)
+    })
     const sale = selling.begin(accepted, purchase)
     return this.#sell(sale, purchase, shared?.done)
   }
@@ -332,7 +326,7 @@ export class ItemIntake {
 
   /** Settles the payment of a stored item, and accepts the item. */
   async #sell(sale: Sale, purchase: Purchase, done?: object): Promise<UploadAnswer> {
-    const { selling } = this.parts
+    const { selling, uploads } = this.parts
     const { item } = sale
     if (item === undefined) throw new Error(`the sale ${sale.payment} is over`)
     const paid = await purchase.collect(item.id)
@@ -345,6 +339,8 @@ export class ItemIntake {
       keep: () => {
         keepUnsettled(selling.sales.environment, item.id)
         selling.sales.end(sale, paid)
+        // A kill may have come before its items were noted.
+        if (item.isBundle === true) uploads.noted.wait(item.id)
       },
       giveBack: async () => undefined,
     }
@@ -365,7 +361,7 @@ export class ItemIntake {
     accepted: AcceptedItem,
     charge: Charged,
     announced: AnnouncedItem | undefined,
-    { done, sale, signed = this.#receipts.signature(accepted, 'paid') }: Ending,
+    { done, sale, noted, signed = this.#receipts.signature(accepted, 'paid') }: Ending,
   ): Promise<UploadAnswer> {
     const { announcer, charging, terms, clock } = this.parts
     const afterKeeping = async (isKept: boolean): Promise<boolean> => {
@@ -373,7 +369,11 @@ export class ItemIntake {
       if (isKept && accepted.isBundle === true) await this.parts.opened?.(accepted.id)
       return isKept
     }
-    const kept = this.#tables.keep(accepted, charge).then(afterKeeping)
+    const keep = (id: Id): void => {
+      noted?.()
+      charge.keep(id)
+    }
+    const kept = this.#tables.keep(accepted, { ...charge, keep }).then(afterKeeping)
     const [signature, isKept] = await Promise.all([signed, withinTime(clock, patienceMs, kept, 'late')])
     if (isKept === false) return ending
     // The record in the log suffices for a receipt. Tables and index follow when the disk accepts changes.

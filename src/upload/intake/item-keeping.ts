@@ -11,6 +11,7 @@ import type { Purchase } from '../selling/sales.js'
 import { saleFacts } from '../selling/selling.js'
 import type { StoredUploads } from '../stored/stored-uploads.js'
 import type { ReadItem } from './item-reader.js'
+import type { Noting } from './noting.js'
 
 /** The bytes of an item that was read to its end. */
 export interface Spooled {
@@ -44,21 +45,37 @@ export function loggedUpload(
   }
 }
 
+/** Where items are kept. */
+export interface KeepingParts {
+  readonly noting: Pick<Noting, 'note'>
+  readonly store?: ItemStore
+}
+
+export interface KeptItem extends Pick<AcceptedItem, 'place' | 'stored'> {
+  /** Of a bundle: writes down what lies in it, in the transaction that accepts it. */
+  readonly noted?: () => void
+}
+
 /** Keeps an item where a receipt promises that it is: in the log, and in the store where there is one. */
 export async function keepItem(
   { header, sizeBytes, logDigest }: ReadItem,
   logged: LoggedUpload,
   spooled: Spooled,
-  store: ItemStore | undefined,
+  { noting, store }: KeepingParts,
   until: Promise<unknown> | undefined,
-): Promise<Pick<AcceptedItem, 'place' | 'stored'> | Refusal> {
+): Promise<KeptItem | Refusal> {
+  const { id, headerSize } = header
   const meta = Buffer.from(JSON.stringify(logged))
   const place = await spooled.keep(logDigest, meta, until)
-  if (isRefusal(place) || store === undefined) return isRefusal(place) ? place : { place }
-  const { id, headerSize } = header
+  if (isRefusal(place)) return place
+  const noted =
+    logged.isBundle === true ? await noting.note({ id, headerSize, place }, meta.length) : undefined
+  if (isRefusal(noted)) return noted
+  const here = noted === undefined ? { place } : { place, noted }
+  if (store === undefined) return here
   const contentType = logged.contentType ?? ''
   const item = { id, headerSize, contentType, sizeBytes, digest: logDigest, meta, place }
   const stored = await store.keep(item)
   if (isRefusal(stored)) return stored
-  return stored === undefined ? { place } : { place, stored }
+  return stored === undefined ? here : { ...here, stored }
 }

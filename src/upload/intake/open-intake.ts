@@ -100,6 +100,7 @@ function enterBrought(
       if (winc !== '0' && heldAs === undefined) keepUnsettled(uploads.environment, id)
       if (free !== undefined) pools.keep(free)
     }
+    for (const { id, isBundle } of taken) if (isBundle === true) uploads.noted.wait(id)
     onLost?.(taken.map(({ id }) => id))
   })
   return taken

@@ -3,6 +3,7 @@ import { readJsonRow } from '../../store/json-row.js'
 import { type Environment, openEnvironment, type Table } from '../../store/lmdb.js'
 import type { LogPlace } from '../../store/segments/log-file.js'
 import type { Taken } from './free-pools.js'
+import { NotedItems } from './noted-items.js'
 import { OpeningLines } from './opening-lines.js'
 import { PendingItems } from './pending-items.js'
 import type { PendingMarks } from './pending-marks.js'
@@ -136,6 +137,8 @@ export class Uploads {
   /** Items that are bundles, and were not looked into yet. */
   readonly opening: OpeningLines
   readonly #inner: Table
+  /** What lies in uploaded bundles, whether these were looked into or not. */
+  readonly noted: NotedItems
   /** Keys alone: an uploaded bundle, and an item in it. */
   readonly #within: Table
   /** Names under which prices are held back, where these are not the ids of the items (`heldAs`): the items. */
@@ -152,6 +155,7 @@ export class Uploads {
     this.#contents = environment.table('contents')
     this.opening = new OpeningLines(environment)
     this.#inner = environment.table('inner')
+    this.noted = new NotedItems(environment)
     this.#within = environment.table('within')
     this.#holds = environment.table('holds')
   }
@@ -191,6 +195,24 @@ export class Uploads {
   around(id: Id): AcceptedItem | undefined {
     const inner = innerItem(this.#inner, id)
     return inner === undefined ? undefined : this.find(inner.parent)
+  }
+
+  /** The uploaded bundle that this item lies in, at any depth, as the bundle says; undefined: none that is kept is known. */
+  noteOf(id: Id): AcceptedItem | undefined {
+    const bundle = this.noted.bundleOf(id)
+    const item = bundle === undefined ? undefined : this.find(bundle)
+    return item === undefined || isGone(item) ? undefined : item
+  }
+
+  /** Bundles whose bytes are kept, among so many items behind this one; and the last of these, where there may be more. */
+  keptBundles(after: Id | undefined, limit: number): { readonly bundles: readonly Id[]; readonly last?: Id } {
+    const start = after && Buffer.concat([idBytes(after), Uint8Array.of(0)])
+    const items = this.#items
+      .from(start, limit)
+      .map(({ value }) => readJsonRow(value, acceptedRow) as AcceptedItem)
+    const last = items.length < limit ? undefined : items.at(-1)?.id
+    const bundles = items.filter(({ isBundle, released }) => isBundle === true && released !== true)
+    return { bundles: bundles.map(({ id }) => id), ...(last === undefined ? {} : { last }) }
   }
 
   /** Whether an accepted bundle was not looked into yet. */

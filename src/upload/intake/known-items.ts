@@ -1,0 +1,48 @@
+import type { Id } from '../../format/id.js'
+import type { ItemHeader } from '../../format/item.js'
+import { normalizedAddress } from '../../proof/owner-address.js'
+import { fixedAnswers, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import { type AcceptedItem, isGivenUp, isGone, type Uploads } from '../records/uploads.js'
+
+export interface KnownItemsParts {
+  readonly uploads: Pick<Uploads, 'find' | 'around' | 'noteOf'>
+  /** Whether the chain has the item, as far as the index of this program knows. Absent: there is no index. */
+  readonly isInBlock?: (id: Id) => boolean
+}
+
+/** What this service knows of items that are posted, and perhaps not for the first time. */
+export class KnownItems {
+  constructor(private readonly parts: KnownItemsParts) {}
+
+  /** The accepted item; undefined where there is none, or where it was removed since. */
+  kept(id: Id): AcceptedItem | undefined {
+    const item = this.parts.uploads.find(id)
+    return item === undefined || isGone(item) ? undefined : item
+  }
+
+  /**
+   * What the receipt of an item in an uploaded bundle is made of: that of the bundle. It was paid for with the bundle, and
+   * anybody can post it by itself again. Undefined: it was found in none.
+   */
+  inBundle(header: ItemHeader): AcceptedItem | undefined {
+    const { id } = header
+    const around = this.parts.uploads.around(id)
+    if (around === undefined || isGone(around) || isGivenUp(around)) return undefined
+    return { ...around, id, owner: normalizedAddress(header.owner), winc: '0' }
+  }
+
+  /**
+   * The refusal of an item that lies in an uploaded bundle which was not looked into, or that the chain has already: whoever
+   * posts it again must not make its owner pay again. No receipt: the bytes in the bundle were not checked.
+   */
+  refused(id: Id): UploadAnswer | undefined {
+    const bundle = this.parts.uploads.noteOf(id)
+    if (bundle !== undefined) return liesIn(bundle.id)
+    return this.parts.isInBlock?.(id) === true ? fixedAnswers.postedBefore : undefined
+  }
+}
+
+function liesIn(bundle: Id): UploadAnswer {
+  const text = `This item lies in the bundle ${bundle}, which was posted here before. It was not charged again`
+  return textAnswer(409, text)
+}

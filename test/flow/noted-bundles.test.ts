@@ -1,0 +1,70 @@
+/** A bundle pays for all that lies in it, at every level: a stranger who posts a part of it alone has nobody pay again. */
+import t from 'tap'
+import { encodeBundle } from '../../src/format/bundle.js'
+import { parseItemHeader } from '../../src/format/item.js'
+import { isRefusal } from '../../src/format/refusal.js'
+import { tagOf } from '../../src/format/tag.js'
+import { nativeAddress } from '../../src/proof/owner-address.js'
+import { ed25519Signer, signItem } from '../../src/proof/sign.js'
+import { type Running, run } from './running.js'
+import { upstream } from './upstream.js'
+
+const signer = ed25519Signer(Buffer.alloc(32, 62))
+const tags = [tagOf('Bundle-Format', 'binary'), tagOf('Bundle-Version', '2.0.0')]
+
+function headerOf(item: Uint8Array) {
+  const header = parseItemHeader(item)
+  if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
+  return header
+}
+
+const itemOf = (bytes: number, fill: number): Uint8Array => signItem(signer, {}, Buffer.alloc(bytes, fill))
+const bundleOf = (...items: readonly Uint8Array[]): Uint8Array =>
+  signItem(signer, { tags }, encodeBundle(items.map((bytes) => ({ id: headerOf(bytes).id, bytes }))))
+
+function wallet(): string {
+  const { signatureType, owner } = headerOf(itemOf(1, 0))
+  return nativeAddress(signatureType, owner)
+}
+
+async function post({ urls }: Running, item: Uint8Array, address: string): Promise<number> {
+  const headers = { 'x-forwarded-for': address }
+  const answer = await fetch(`${urls.upload}/v1/tx`, { method: 'POST', body: item, headers })
+  await answer.arrayBuffer()
+  return answer.status
+}
+
+async function topUp({ urls }: Running): Promise<void> {
+  const session = await fetch(`${urls.payment}/v1/top-up/checkout-session/${wallet()}/usd/1000`)
+  const { paymentSession } = (await session.json()) as { paymentSession: { url: string } }
+  const body = new URLSearchParams({ card: '4242424242424242' })
+  await fetch(paymentSession.url, { method: 'POST', body, redirect: 'manual' })
+}
+
+async function balance({ urls }: Running): Promise<string> {
+  const answer = await fetch(`${urls.payment}/v1/account/balance?address=${wallet()}`)
+  return ((await answer.json()) as { winc: string }).winc
+}
+
+/** No gateway of the network has anything. */
+const network = await upstream(t, (_, __, response) => response.writeHead(404).end())
+const settings = {
+  TRUSTED_PROXIES: '127.0.0.0/8',
+  SERVICES: 'upload,payment',
+  TRUSTED_GATEWAYS_URLS: JSON.stringify({ [network.url]: 1 }),
+}
+const [home, away] = ['192.0.2.1', '203.0.113.6']
+
+t.test('the items of a bundle in a bundle, before its block', async (t) => {
+  const program = await run(t, t.testdir(), settings)
+  await topUp(program)
+  const [item, beside] = [itemOf(300_000, 1), itemOf(300_000, 2)]
+  const inner = bundleOf(item, itemOf(10, 3))
+  t.equal(await post(program, bundleOf(inner, beside), home), 200)
+  const paid = await balance(program)
+  for (const one of [item, inner, beside]) t.match(String(await post(program, one, away)), /^(202|409)$/)
+  t.equal(await post(program, item, away), 409)
+  t.equal(await balance(program), paid, 'nobody was charged')
+  t.equal(await post(program, itemOf(300_000, 4), away), 200, 'another item is')
+  t.not(await balance(program), paid)
+})
