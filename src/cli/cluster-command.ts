@@ -1,10 +1,11 @@
 import { parseArgs } from 'node:util'
 import { type Config, readConfig } from '../../config/read.js'
-import { abortAfter, systemClock } from '../actor/clock.js'
+import { abortAfter, pause, systemClock } from '../actor/clock.js'
 import { silentLog } from '../actor/log.js'
 import {
   type ClusterFacts,
   clusterFacts,
+  drainOf,
   type Finding,
   findingsOf,
   inWords,
@@ -13,6 +14,7 @@ import {
 } from '../cluster/cluster-doctor.js'
 import { ClusterNews } from '../cluster/cluster-news.js'
 import { clusterSteps, takeStepBack } from '../cluster/cluster-schema.js'
+import { Machines } from '../cluster/machines.js'
 import { isRefusal } from '../format/refusal.js'
 import { PostgresSessions } from '../ledger/postgres-session.js'
 import { claimDataFolder } from '../main/data-folder.js'
@@ -28,32 +30,40 @@ const help = `sluice cluster: several machines that share a database (CLUSTER_DA
 
 Usage: sluice cluster status [--json]
        sluice cluster doctor [--json]
+       sluice cluster drain NAME [--wait]
+       sluice cluster resume NAME
        sluice cluster leave
        sluice cluster step-back
 
   status     who is there, with which version, where it answers, and how far it has followed
   doctor     asks each engine and looks for what is wrong: lost machines, clocks, versions, changes that wait
+  drain      takes the machine of this name out: its health says 503, after 10 seconds it takes no new uploads, and it
+             brings onto the chain what it has accepted. --wait: returns when it owes nothing any more
+  resume     takes it in again
   leave      this machine belongs to no cluster any more; it keeps its block list and its names, and brings them along
              where it joins another one. Stop it before
   step-back  takes the last step of the tables back, before all machines go back by more than one release
   --json     for programs
 
 Exit codes: 0 done and well, 1 failed, 2 wrong arguments or settings, 3 the database has no cluster, 4 the doctor found
-a fault, 5 the database does not answer.
+a fault, or a machine is lost, 5 the database does not answer.
 
 Examples:
   sluice cluster status
+  sluice cluster drain gateway-2 --wait
   sluice cluster doctor || mail -s "cluster" admin@example.org < /dev/null
 `
 
-const orders = ['status', 'doctor', 'leave', 'step-back']
+const orders = ['status', 'doctor', 'drain', 'resume', 'leave', 'step-back']
+/** Those of one machine. */
+const named = ['drain', 'resume']
 const answerMs = 5000
 
 /** Looks at the cluster from here, also while this machine does not run. */
 export async function clusterCommand(words: readonly string[]): Promise<number> {
   const { values, positionals } = parseArgs({
     args: [...words],
-    options: { help: { type: 'boolean' }, json: { type: 'boolean' } },
+    options: { help: { type: 'boolean' }, json: { type: 'boolean' }, wait: { type: 'boolean' } },
     allowPositionals: true,
   })
   if (values.help === true) {
@@ -61,8 +71,8 @@ export async function clusterCommand(words: readonly string[]): Promise<number> 
     return exitCode.done
   }
   const [order = '', ...more] = positionals
-  if (!orders.includes(order) || more.length > 0)
-    return failed(exitCode.usage, 'give status, doctor, leave or step-back; see sluice cluster --help')
+  if (!orders.includes(order) || more.length !== (named.includes(order) ? 1 : 0))
+    return failed(exitCode.usage, `give one of ${orders.join(', ')}; see sluice cluster --help`)
   const config = readConfig()
   if (Array.isArray(config)) return failed(exitCode.usage, ...config)
   if (order === 'leave') return leave(config)
@@ -77,6 +87,8 @@ export async function clusterCommand(words: readonly string[]): Promise<number> 
         exitCode.notFound,
         'the database has no cluster yet: the first machine that starts makes it',
       )
+    const [node] = more
+    if (node !== undefined) return await ordered(sessions, facts, order, node, values.wait === true)
     return order === 'status'
       ? status(facts, values.json === true)
       : await doctor(config, facts, values.json === true)
@@ -108,7 +120,8 @@ function status(facts: ClusterFacts, isJson: boolean): number {
     const lags = Object.entries(engines).map(
       ([engine, health]) => `${engine} ${typeof health === 'number' ? `${health} ms` : health}`,
     )
-    const seen = presence === 'there' ? presence : `${presence}, seen ${inWords(ageSeconds)} ago`
+    const there = [presence, drainOf(machine)].filter((word) => word !== undefined).join(', ')
+    const seen = presence === 'there' ? there : `${presence}, seen ${inWords(ageSeconds)} ago`
     return [
       `${node}  ${seen}  ${machine.version}  ${services.join(',')}`,
       `    lists: ${behind === 0 ? 'all changes' : `${behind} changes behind`}, ${unshared} of its own wait; ${lags.join(', ')}`,
@@ -120,6 +133,44 @@ function status(facts: ClusterFacts, isJson: boolean): number {
       `PostgreSQL ${ms} ms${isReadOnly ? ', can only be read' : ''}\n${lines.join('\n')}${lines.length > 0 ? '\n' : ''}`,
   )
   return exitCode.done
+}
+
+/** Between two looks at a machine that is being drained. */
+const lookMs = 2000
+
+/** Takes a machine out, or in again. */
+async function ordered(
+  sessions: PostgresSessions,
+  { steps }: ClusterFacts,
+  order: string,
+  node: string,
+  waits: boolean,
+): Promise<number> {
+  if (steps < clusterSteps) return failed(exitCode.failed, 'no machine of this release was started yet')
+  const machines = new Machines(sessions)
+  if (order === 'resume') {
+    const isResumed = await machines.resume(node)
+    if (!isResumed) return failed(exitCode.notFound, `${node} was not drained`)
+    process.stdout.write(`${node} takes uploads again within some seconds\n`)
+    return exitCode.done
+  }
+  if (!(await machines.drain(node))) return failed(exitCode.notFound, `no machine has the name ${node}`)
+  process.stdout.write(`${node} is being drained: sluice cluster status shows what it still owes\n`)
+  return waits ? untilDrained(machines, node) : exitCode.done
+}
+
+/** Shows each change of what a machine owes, until that is nothing. */
+async function untilDrained(machines: Machines, node: string): Promise<number> {
+  for (let shown: string | undefined; ; await pause(lookMs)) {
+    const machine = (await machines.list()).find((one) => one.node === node)
+    if (machine === undefined || presenceOf(machine) === 'lost')
+      return failed(exitCode.untrue, `${node} was lost while it was being drained`)
+    if (presenceOf(machine) === 'stopped') return failed(exitCode.untrue, `${node} was stopped before`)
+    const words = drainOf(machine)
+    if (words !== shown && words !== undefined) process.stdout.write(`${node} is ${words}\n`)
+    if (machine.drain?.state === 'drained') return exitCode.done
+    shown = words
+  }
 }
 
 const colours = { ok: 'green', warning: 'cyan', fault: 'red' } as const

@@ -54,6 +54,14 @@ export function presenceOf({ ageSeconds, isStopped }: Machine): 'there' | 'stopp
   return ageSeconds > lostSeconds ? 'lost' : 'there'
 }
 
+/** What a machine still owes that is being drained; undefined: it is not. */
+export function drainOf({ drain }: Pick<Machine, 'drain'>): string | undefined {
+  if (drain === undefined) return undefined
+  const { state, items, bundles, changes } = drain
+  if (state === 'drained') return 'drained: it may be stopped'
+  return `being drained: ${items} items wait, ${bundles} bundles are under way, ${changes} changes of lists wait`
+}
+
 /** What a look at the cluster found. */
 export interface Finding {
   readonly level: 'ok' | 'warning' | 'fault'
@@ -138,6 +146,7 @@ function machineFindings(machine: Machine, version: number): Finding[] {
       ? [fault(`the clock of ${node} is ${apart} s away from that of PostgreSQL: set it by NTP`)]
       : []),
     ...(unshared > 0 ? [warning(`${unshared} changes of lists wait on ${node}`)] : []),
+    ...(machine.drain === undefined ? [] : [warning(`${node} is ${drainOf(machine)}`)]),
     ...away.map(([engine, health]) => fault(`${node} does not reach ${engine}: ${health}`)),
   ]
   if (found.length > 0) return found

@@ -4,6 +4,7 @@ import type { Log } from '../actor/log.js'
 import { PostgresSessions } from '../ledger/postgres-session.js'
 import { ClusterNews } from './cluster-news.js'
 import { clusterSteps, migrateCluster, UnknownSchema } from './cluster-schema.js'
+import type { Drain, DrainState } from './drain.js'
 import { ForeignCluster, ListSharing } from './list-sharing.js'
 import { type MachineState, Machines } from './machines.js'
 import { PostgresEntries } from './postgres-entries.js'
@@ -19,6 +20,8 @@ export interface MemberOptions {
   readonly sides: readonly SharedSide[]
   readonly clock: Clock
   readonly log: Log
+  /** Hears whether this machine is to be drained. */
+  readonly drain?: Pick<Drain, 'hear'>
   /** Called after each round. `isWell`: the lists were compared. */
   readonly onRound?: (isWell: boolean, unshared: number) => void
   /** How often the database is looked at without news. 3,000 unless given. */
@@ -60,6 +63,7 @@ export class ClusterMember {
   #version = 0
   #database: number | string | undefined
   #isAway = false
+  #drain: DrainState | undefined
 
   constructor(private readonly options: MemberOptions) {
     const { databaseUrl, answerMs = 3000, node, sides, log, clock } = options
@@ -185,7 +189,10 @@ export class ClusterMember {
       ...(this.#news && { redis: await this.#news.health() }),
     }
     const machine = { node, process: this.#process, startedMs: this.#startedMs, isStopped }
-    const isWell = await this.#tryTo(() => this.#machines.beat(machine, clock.now(), this.#state(engines)))
+    const isWell = await this.#tryTo(async () => {
+      const orderedMs = await this.#machines.beat(machine, clock.now(), this.#state(engines))
+      this.#drain = this.options.drain?.hear(orderedMs, this.#sharing.unshared)
+    })
     if (isWell) this.#database = Math.round(clock.monotonic() - begun)
   }
 
@@ -200,6 +207,7 @@ export class ClusterMember {
       unshared,
       engines,
       steps: clusterSteps,
+      ...(this.#drain && { drain: this.#drain }),
     }
   }
 

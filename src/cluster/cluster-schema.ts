@@ -102,6 +102,15 @@ export const clusterMigrations: readonly ClusterMigration[] = [
     `,
     back: 'DROP TABLE cluster_upload_parts, cluster_uploads;',
   },
+  {
+    forward: `
+      CREATE TABLE cluster_drains (
+        node text COLLATE "C" PRIMARY KEY,
+        ordered_at timestamptz NOT NULL DEFAULT clock_timestamp()
+      );
+    `,
+    back: 'DROP TABLE cluster_drains;',
+  },
 ]
 
 /** Steps that this release knows. */

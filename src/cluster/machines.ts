@@ -1,5 +1,6 @@
 import type { PostgresSessions } from '../ledger/postgres-session.js'
 import type { NewsHealth } from './cluster-news.js'
+import type { DrainState } from './drain.js'
 
 /** What a machine states about itself, with each heartbeat. */
 export interface MachineState {
@@ -15,6 +16,8 @@ export interface MachineState {
   readonly engines: Readonly<Record<string, NewsHealth>>
   /** Steps of the tables that its release knows. */
   readonly steps: number
+  /** Absent: it is not being drained. */
+  readonly drain?: DrainState
 }
 
 /** A machine as the database has it. */
@@ -50,19 +53,40 @@ interface MachineRow {
 export class Machines {
   constructor(private readonly sessions: Pick<PostgresSessions, 'ask'>) {}
 
+  /** Resolves with how long ago it was ordered that this machine is drained, milliseconds; undefined: it is not. */
   async beat(
     machine: Pick<Machine, 'node' | 'process' | 'startedMs' | 'isStopped'>,
     clockMs: number,
     state: MachineState,
-  ): Promise<void> {
+  ): Promise<number | undefined> {
     const { node, process, startedMs, isStopped } = machine
-    await this.sessions.ask(
+    const [row] = await this.sessions.ask<{ readonly ordered_ms: string | null }>(
       `INSERT INTO cluster_machines (node, process, seen_at, started_ms, clock_ms, ended, body)
        VALUES ($1, $2, clock_timestamp(), $3, $4, $5, $6)
        ON CONFLICT (node, process) DO UPDATE
-       SET seen_at = excluded.seen_at, clock_ms = excluded.clock_ms, ended = excluded.ended, body = excluded.body`,
+       SET seen_at = excluded.seen_at, clock_ms = excluded.clock_ms, ended = excluded.ended, body = excluded.body
+       RETURNING (SELECT extract(epoch FROM clock_timestamp() - ordered_at) * 1000 FROM cluster_drains d
+         WHERE d.node = $1) AS ordered_ms`,
       [node, process, startedMs, Math.round(clockMs), isStopped, JSON.stringify(state)],
     )
+    const orderedMs = row?.ordered_ms ?? null
+    return orderedMs === null ? undefined : Number(orderedMs)
+  }
+
+  /** Orders that a machine is drained, also while it does not run. False: no machine of this name was seen. */
+  async drain(node: string): Promise<boolean> {
+    const rows = await this.sessions.ask(
+      `INSERT INTO cluster_drains (node) SELECT node FROM cluster_machines WHERE node = $1 LIMIT 1
+       ON CONFLICT (node) DO UPDATE SET node = excluded.node RETURNING node`,
+      [node],
+    )
+    return rows.length > 0
+  }
+
+  /** Ends that. False: it was not ordered. */
+  async resume(node: string): Promise<boolean> {
+    const rows = await this.sessions.ask('DELETE FROM cluster_drains WHERE node = $1 RETURNING node', [node])
+    return rows.length > 0
   }
 
   /** All processes that were seen in the last days, those of one machine with the newest first. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../actor/clock.js'
 import type { Meters } from '../actor/meter.js'
 import type { Following, Tip } from '../actor/shared.js'
-import { isStopping, stoppingReason } from '../actor/stopping.js'
+import { leavingReason } from '../actor/stopping.js'
 import { storeStates } from '../actor/store-meters.js'
 import { expiryNoticeMs } from '../certificates/check.js'
 import { type Health, lifeOf } from '../http/life.js'
@@ -20,10 +20,10 @@ export interface HealthParts {
 
 /** Whether the gateway is well, and if not why. */
 export function healthOf({ clock, meters, startedMs, tip, following, itemsSilentMs }: HealthParts): Health {
-  const now = clock.now()
+  const [now, leaving] = [clock.now(), leavingReason()]
   const silentMs = now - Math.max(following.itemIndexedMs, startedMs)
   const reasons = [
-    ...(isStopping() ? [stoppingReason] : []),
+    ...(leaving === undefined ? [] : [leaving]),
     ...(tip.height < 0 ? ['no base-layer node has answered yet'] : []),
     ...(following.state === 'halted'
       ? ['a fork is too deep: the index stands still, content is served']

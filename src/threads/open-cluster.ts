@@ -6,6 +6,7 @@ import { meterTable } from '../actor/meter-table.js'
 import type { OpenThread } from '../actor/run-thread.js'
 import { programVersion } from '../actor/version.js'
 import { ClusterMember, type MemberOptions } from '../cluster/cluster-member.js'
+import { Drain } from '../cluster/drain.js'
 import { sharedBlocks, sharedNames } from '../cluster/shared-sides.js'
 import { ModerationStore } from '../moderation/moderation-store.js'
 import { LocalRegistry } from '../names/local-registry.js'
@@ -42,8 +43,13 @@ export async function openCluster(given: ClusterGiven): Promise<OpenThread> {
   const moderation = new ModerationStore(lists.moderation)
   const names = new LocalRegistry(lists.names)
   const sides = [sharedBlocks(moderation, systemClock.now), sharedNames(names)]
+  const owed = (): { items: number; bundles: number } => ({
+    items: meters.total('upload_items_waiting'),
+    bundles: meters.total('upload_bundles'),
+  })
   const member = new ClusterMember({
     ...more,
+    drain: new Drain(owed, systemClock, log),
     version: programVersion(),
     sides,
     clock: systemClock,

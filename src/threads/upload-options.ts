@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { draining } from '../actor/stopping.js'
 import { listedAddress } from '../proof/owner-address.js'
 import type { BundlingRules } from '../upload/bundling/bundler.js'
 import type { FreeRules } from '../upload/records/free-pools.js'
@@ -66,10 +67,14 @@ export function bundlingRules({
   indexing,
 }: Settings<'indexing' | 'server' | 'uploads'>): BundlingRules {
   const isDevnet = server.network === 'devnet'
+  const waitMs = 1000 * (uploads.bundleWaitSeconds ?? (isDevnet ? 1 : 300))
   return {
     itemsMax: uploads.bundleItemsMax,
     bytesMax: uploads.bundleMaxBytes,
-    waitMs: 1000 * (uploads.bundleWaitSeconds ?? (isDevnet ? 1 : 300)),
+    // No others come that it could wait for.
+    get waitMs() {
+      return draining() === 'no' ? waitMs : 0
+    },
     everyMs: isDevnet ? 250 : 5000,
     depth: indexing.forkDepthMax,
     lookMs: isDevnet ? 500 : 60_000,

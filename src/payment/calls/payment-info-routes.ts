@@ -1,4 +1,4 @@
-import { isStopping } from '../../actor/stopping.js'
+import { leavingReason } from '../../actor/stopping.js'
 import { cardsOf, type HtmlPage, inHtml, makePage } from '../../http/page.js'
 import { publicShortly, takesPages } from '../../http/small-answer.js'
 import { type CallRoute, json, words } from './call.js'
@@ -39,7 +39,7 @@ export function serviceInfoRoutes(info: ServiceInfo): CallRoute[] {
       summary: 'Whether new requests may come',
       statuses: [200, 503],
       type: 'text/plain',
-      answer: async () => (isStopping() ? words(503, 'Stopping') : words(200, 'OK')),
+      answer: async () => (leavingReason() === undefined ? words(200, 'OK') : words(503, 'Stopping')),
     },
   ]
 }

@@ -1,3 +1,4 @@
+import { draining } from '../../actor/stopping.js'
 import { EngineAway } from '../../cluster/engine-away.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { statusOf } from '../../http/status.js'
@@ -62,6 +63,12 @@ export function paymentAway(id: string): UploadAnswer {
 export function answerOf(refusal: Refusal): UploadAnswer {
   const status = refusal.refused === 'late' && refusal.fault === 'client' ? 408 : statusOf[refusal.refused]
   return textAnswer(status, refusal.message, status === 503 ? '\r\nRetry-After: 1' : '')
+}
+
+/** The answer to a new upload while this machine is drained; undefined: it takes them. */
+export function closedAnswer(): UploadAnswer | undefined {
+  if (draining() !== 'closed') return undefined
+  return textAnswer(503, 'This machine is being drained: send uploads to another one', '\r\nRetry-After: 1')
 }
 
 /** The answer where a change could not be written down. Throws any error that is not of the disk or of a shared engine. */

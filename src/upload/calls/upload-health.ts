@@ -1,5 +1,5 @@
 import type { Clock } from '../../actor/clock.js'
-import { isStopping, stoppingReason } from '../../actor/stopping.js'
+import { leavingReason } from '../../actor/stopping.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { type Health, lifeOf } from '../../http/life.js'
 import type { CreditsPort } from '../../payment/credits-port.js'
@@ -32,9 +32,9 @@ export class UploadHealth {
   /** 200, or 503 with `reasons`, in the shape of the gateway's healthcheck. */
   async ready(): Promise<UploadAnswer> {
     const { height, full, storeRefusal } = this.parts
-    const unstored = storeRefusal()
+    const [unstored, leaving] = [storeRefusal(), leavingReason()]
     const reasons = [
-      ...(isStopping() ? [stoppingReason] : []),
+      ...(leaving === undefined ? [] : [leaving]),
       ...(height() === undefined
         ? ['no base-layer node has reported the height of the chain yet: no upload is accepted']
         : []),
@@ -79,7 +79,8 @@ export function healthRoutes(health: UploadHealth): UploadRoute[] {
       summary: 'Whether new requests may come',
       statuses: [200, 503],
       type: 'text/plain',
-      act: () => (isStopping() ? { status: 503, text: 'Stopping' } : { status: 200, text: 'OK' }),
+      act: () =>
+        leavingReason() === undefined ? { status: 200, text: 'OK' } : { status: 503, text: 'Stopping' },
     },
     {
       path: '/healthcheck',

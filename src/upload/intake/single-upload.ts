@@ -5,6 +5,7 @@ import type { BodyFlow, BodySink, Request } from '../../http/exchange.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
 import {
   answerOf,
+  closedAnswer,
   fixedAnswers,
   textAnswer,
   tooLarge,
@@ -48,7 +49,7 @@ export class SingleUpload {
 
   /** Reads the item as it comes, and answers. To be called before the handler first waits. */
   take(request: Request, uploader: Uploader, terms: UploadTerms = {}): Promise<UploadAnswer> {
-    const early = this.#early(request, uploader)
+    const early = closedAnswer() ?? this.#early(request, uploader)
     if (early !== undefined) return Promise.resolve(early)
     return new Promise((resolve, reject) => {
       const arrival = new Arrival(this.parts, uploader, terms, request, resolve, reject)

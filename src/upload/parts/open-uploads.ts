@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Clock, Timer } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
-import { diskAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import { closedAnswer, diskAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { Finishing, type FinishingHost, type FinishingParts } from './finishing.js'
 import { type Live, largest } from './live-uploads.js'
@@ -183,7 +183,8 @@ export class OpenUploads implements FinishingHost {
     },
   ): MultipartRecord | UploadAnswer {
     const { clock, full, records, room } = this.parts
-    const crowded = full() ?? (terms.paid === undefined ? room.placeFor(terms.client) : undefined)
+    const crowded =
+      closedAnswer() ?? full() ?? (terms.paid === undefined ? room.placeFor(terms.client) : undefined)
     if (crowded !== undefined) return crowded
     const { id = randomUUID() } = terms
     const now = clock.now()

@@ -7,7 +7,7 @@ import { type Tag, tagOf } from '../../format/tag.js'
 import type { Request } from '../../http/exchange.js'
 import { ItemVerifier } from '../../proof/item-verifier.js'
 import type { ItemSigner } from '../../proof/sign.js'
-import { answerOf, textAnswer, tooLarge, type UploadAnswer } from '../calls/upload-answers.js'
+import { answerOf, closedAnswer, textAnswer, tooLarge, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { Assembly } from '../intake/assembly.js'
 import { lengthOf, type SingleUploadParts } from '../intake/single-upload.js'
@@ -87,7 +87,7 @@ export class RawUpload {
   /** Reads the head. An answer: it is refused. */
   #wish(request: Request, length: number): Wish | UploadAnswer {
     const { full, itemMaxBytes, payments } = this.parts
-    const noRoom = full(length)
+    const noRoom = closedAnswer() ?? full(length)
     if (noRoom !== undefined) return noRoom
     const tags = wantedTags(request)
     if (typeof tags === 'string') return textAnswer(400, tags)
