@@ -8,12 +8,14 @@ import { aboutGateway, type InfoParts } from './about-gateway.js'
 import { type HealthParts, healthOf } from './health.js'
 import { landingPage } from './landing-page.js'
 import { metricsText } from './metrics-text.js'
+import { sharedText } from './shared-text.js'
 
 /** Facts about the gateway: its identity, its health, and its metrics. Never signed, never metered. */
 export function infoRoutes(parts: InfoParts): Route[] {
   const { vocabulary } = parts
   const prefix = vocabulary.pathPrefix
-  const info = (): InfoAnswer => ({ body: line(aboutGateway(parts)) })
+  const numbers = sharedText(parts.clock, () => metricsText(parts))
+  const info = (): { readonly body: string } => ({ body: line(aboutGateway(parts)) })
   return [
     rootRoute(parts, info),
     iconRoute,
@@ -32,7 +34,7 @@ export function infoRoutes(parts: InfoParts): Route[] {
         `${prefix}/__gateway_metrics`,
         'text/plain; version=0.0.4; charset=utf-8',
         0,
-        () => ({ body: metricsText(parts) }),
+        () => ({ body: numbers() }),
         'Its numbers, for Prometheus',
       ),
       isForOperators: true,
@@ -78,7 +80,7 @@ const iconRoute: Route = {
 }
 
 interface InfoAnswer {
-  readonly body: string
+  readonly body: string | Uint8Array
   /** Absent: 200. */
   readonly status?: number
 }

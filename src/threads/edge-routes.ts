@@ -87,6 +87,7 @@ export function edgeRoutes(parts: EdgeParts): EdgeRoutes {
   const notFound = soonStale(options.cache)
   const resolver = resolverRoute({ ...saying, names: naming.names, clientOf, self: options, notFound })
   const info = infoParts(parts)
+  const about = infoRoutes(info)
   const adminKey = new AdminKey(given.adminKey)
   const history = new HistoryOrders({ path: folders(settings).history, clock })
   const admin = adminRoute(parts, adminKey, [...adminOrders(parts, info, adminKey), ...history.list()])
@@ -95,7 +96,7 @@ export function edgeRoutes(parts: EdgeParts): EdgeRoutes {
   const { sizeMaxBytes } = queryLimits
   return {
     routes: [
-      ...infoRoutes(info),
+      ...about,
       ...admission.routes((request) => adminKey.opens(request)),
       ...nodes.routes,
       ...trackerRoutes(ports.swarm, pathPrefix, admission.exactOf),
@@ -120,12 +121,7 @@ export function edgeRoutes(parts: EdgeParts): EdgeRoutes {
       admin,
     ],
     // The page has the info of the gateway behind its key: nothing else stands at `/` there.
-    console: [
-      ...consoleRoutes(pathPrefix),
-      ...infoRoutes(info).filter(({ path }) => path !== '/'),
-      admin,
-      resolver,
-    ],
+    console: [...consoleRoutes(pathPrefix), ...about.filter(({ path }) => path !== '/'), admin, resolver],
     useKey: (key) => adminKey.use(key),
     useQueryLine: (at, line) => queries.replace(at, line),
     async close() {

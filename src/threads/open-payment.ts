@@ -261,7 +261,7 @@ function listen(
         ...(soldNames(settings) === undefined ? {} : nameShapes),
         ...(service.usdc === undefined ? {} : { ...usdcShapes, ...orderShapes }),
       }),
-      ...serviceMetricsRoutes(['/metrics'], meters, release),
+      ...serviceMetricsRoutes(['/metrics'], meters, release, systemClock),
       new AdminRoute('', adminKey, operated, log, clientOf),
     ],
     service: {

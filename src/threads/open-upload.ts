@@ -283,7 +283,12 @@ function listen(
   const host = serviceHost({
     routes: [
       ...shaped(hostedUploads(routes), uploadShapes),
-      ...serviceMetricsRoutes(['/metrics', '/bundler_metrics', '/v1/bundler_metrics'], meters, release),
+      ...serviceMetricsRoutes(
+        ['/metrics', '/bundler_metrics', '/v1/bundler_metrics'],
+        meters,
+        release,
+        systemClock,
+      ),
       new AdminRoute('', adminKey, uploadOrders(desk), log, (request) => clients.of(request).address),
     ],
     service: {
