@@ -1,4 +1,4 @@
-import { custom, maybeText, readRedis, secret, whole } from './setting.js'
+import { custom, flag, maybeText, readRedis, secret, whole } from './setting.js'
 
 /** Several machines that share lists and free bytes. */
 export const cluster = {
@@ -30,6 +30,11 @@ export const cluster = {
     why:
       'A machine that was not seen for so long is gone: another one takes over the accepted uploads that it left in ' +
       'the bucket. 0: never.',
+  }),
+  isNodeShown: flag({
+    env: 'CLUSTER_NODE_HEADER',
+    default: false,
+    why: 'Each answer of all services has a header with the name of its machine (CLUSTER_NODE): X-GATEWAY-Node.',
   }),
 }
 

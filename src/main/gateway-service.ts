@@ -14,6 +14,7 @@ import { settingsOf } from '../threads/thread-settings.js'
 import { limitsOf } from './bucket-limits.js'
 import { consoleOf } from './console-place.js'
 import { type Network, networkOf } from './network.js'
+import { nodeLine } from './node-line.js'
 import { paymentsOf } from './payments-thread.js'
 import { found, urlOf } from './ports.js'
 import { queryThreads } from './query-threads.js'
@@ -82,7 +83,7 @@ export function gatewayServiceOf(
         settings: settingsOf(current(), 'edge'),
         memory: shared,
         row: index + 1,
-        serve: { host, port },
+        serve: { host, port, lines: nodeLine(config) },
         ...page.place(index),
         ...tls.place(index),
         nodes: network().nodes,

@@ -4,6 +4,7 @@ import type { Part } from '../actor/supervise.js'
 import type { PaymentGiven, PaymentReady } from '../threads/payment-given.js'
 import type { SharedMemory } from '../threads/shared-memory.js'
 import { settingsOf } from '../threads/thread-settings.js'
+import { nodeLine } from './node-line.js'
 import { cdpKey } from './payments-thread.js'
 import { found, urlOf } from './ports.js'
 import { privateSecret } from './private-secret.js'
@@ -50,7 +51,7 @@ export function paymentServiceOf(
     return {
       settings: settingsOf(config, 'payment'),
       memory: shared,
-      serve: { host, port },
+      serve: { host, port, lines: nodeLine(config) },
       ...securePlace(secure, config),
       nodes: nodes(),
       adminKey: adminKey(),

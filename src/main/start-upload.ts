@@ -7,6 +7,7 @@ import type { SharedMemory } from '../threads/shared-memory.js'
 import { settingsOf } from '../threads/thread-settings.js'
 import type { UploadGiven, UploadReady } from '../threads/upload-given.js'
 import { networkOf } from './network.js'
+import { nodeLine } from './node-line.js'
 import { found, urlOf } from './ports.js'
 import { privateSecret } from './private-secret.js'
 import { securePlace, type TlsPlaces } from './tls-place.js'
@@ -63,7 +64,7 @@ export function uploadServiceOf(
     return {
       settings: settingsOf(config, 'upload'),
       memory: shared,
-      serve: { host, port },
+      serve: { host, port, lines: nodeLine(config) },
       ...securePlace(secure, config),
       nodes: nodes(),
       networkGateways: networkOf(config).gateways.map(({ url }) => url),

@@ -12,6 +12,7 @@ import {
   challengesFolder,
   ProgramCertificates,
 } from './certificates.js'
+import { nodeLine } from './node-line.js'
 import { found, urlOf } from './ports.js'
 
 /** One listener of HTTPS; nothing where the operator wants none. */
@@ -55,7 +56,7 @@ export function tlsPlaces(config: Config, usualHost: string, given: Certificates
     pairs: certificates.pairs,
     ticketKeys: tickets.bytes,
     unknownName,
-    lines: strictTransport(hstsSeconds),
+    lines: strictTransport(hstsSeconds) + nodeLine(config),
   })
   return {
     host,

@@ -11,7 +11,7 @@ export interface EdgeGiven {
   readonly memory: SharedMemory
   /** Row of this thread in the meter table, from 1. */
   readonly row: number
-  readonly serve: Pick<ServeOptions, 'host' | 'port'>
+  readonly serve: Pick<ServeOptions, 'host' | 'port' | 'lines'>
   /** Where this thread serves HTTPS; absent: it does not. `group`: shared memory of answers that came over TLS. */
   readonly tls?: SecurePlace & { readonly group: SharedArrayBuffer }
   /** Where this thread redirects to HTTPS; absent: it does not. `challenges`: folder of the answers of ACME challenges. */

@@ -13,7 +13,7 @@ export interface UploadReady {
 export interface UploadGiven {
   readonly settings: SettingsOf<'upload'>
   readonly memory: SharedMemory
-  readonly serve: Pick<ServeOptions, 'host' | 'port'>
+  readonly serve: Pick<ServeOptions, 'host' | 'port' | 'lines'>
   /** Where it listens for HTTPS; absent: nowhere. `hidesOperators`: the routes for operators are not answered there. */
   readonly tls?: SecurePlace & { readonly hidesOperators: boolean }
   /** Base URLs of the nodes of the chain. */
