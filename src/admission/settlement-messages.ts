@@ -36,8 +36,10 @@ export type CashierReply =
   | { readonly state: 'settled'; readonly tokens: number; readonly transaction: string }
   /** No money has moved, by the facilitator's answer. `reason` is one of the known codes. */
   | { readonly state: 'refused'; readonly stage: 'verify' | 'settle'; readonly reason: string }
-  /** It would settle now, or is settled or being settled already: the answer to `look`. */
+  /** It would settle now: the answer to `look`. Its payer has signed it. */
   | { readonly state: 'good' }
+  /** It is settled or being settled already: likewise. Who brings it may have read it on the chain. */
+  | { readonly state: 'made' }
   /** Not known yet: the settlement goes on, and another request with the same payment waits for the same one. */
   | { readonly state: 'pending' }
   /** Too many signatures to look at, or too much under way for this client: nothing was done. */

@@ -163,7 +163,7 @@ export class Cashier {
     const record = this.parts.ledger.find(order.payment)
     if (record !== undefined && !isSame(record, order)) return spent
     if (record?.state === 'failed') return refusedReply(record)
-    if (record !== undefined || this.#flights.has(order.payment)) return { state: 'good' }
+    if (record !== undefined || this.#flights.has(order.payment)) return { state: 'made' }
     return this.#looks.verdict(order)
   }
 

@@ -38,6 +38,13 @@ const marginSeconds = 8
 /** The longest validity that is taken: a record is kept while its payment could settle. Stock clients sign 5 minutes. */
 const validMaxSeconds = 24 * 3600
 
+/** A payment was only looked at: it would settle, or is settled or being settled. */
+export type Tried = 'good' | 'made'
+
+export function isTried(outcome: Paid | Denial | Tried): outcome is Tried {
+  return typeof outcome === 'string'
+}
+
 /** Payments on one edge thread: offers, the checks that cost next to nothing, and the way to the cashier. */
 export class X402 implements Payments {
   readonly #offered: Meter
@@ -69,7 +76,7 @@ export class X402 implements Payments {
    * Settles a payment that came elsewhere, of exactly `quote.units`: at most once, and credits it before it resolves. With
    * `isTrial` it only looks whether it would settle. Never rejects.
    */
-  settle(read: ReadPayment, quote: Quote, who: Who, isTrial = false): Promise<Paid | Denial | 'good'> {
+  settle(read: ReadPayment, quote: Quote, who: Who, isTrial = false): Promise<Paid | Denial | Tried> {
     return this.#pay(undefined, who, read, quote, isTrial)
   }
 
@@ -90,7 +97,7 @@ export class X402 implements Payments {
 
   async #settled({ request }: Charge, who: Who, read: ReadPayment, quote: Quote): Promise<Paid | Denial> {
     const outcome = await this.#pay(request, who, read, quote, false)
-    if (outcome === 'good') throw new Error('a payment was only looked at')
+    if (isTried(outcome)) throw new Error('a payment was only looked at')
     return outcome
   }
 
@@ -108,7 +115,7 @@ export class X402 implements Payments {
     read: ReadPayment,
     quote: Quote,
     isTrial: boolean,
-  ): Promise<Paid | Denial | 'good'> {
+  ): Promise<Paid | Denial | Tried> {
     if (isUnreadable(read)) {
       this.#outcomes.malformed.add(1)
       return plain(400, 'malformed_payment', read.unreadable)
@@ -129,9 +136,9 @@ export class X402 implements Payments {
     read: Presented,
     order: PaymentOrder,
     reply: CashierReply,
-  ): Paid | Denial | 'good' {
+  ): Paid | Denial | Tried {
     const { payment, payer, units } = order
-    if (reply.state === 'good') return 'good'
+    if (reply.state === 'good' || reply.state === 'made') return reply.state
     if (reply.state === 'busy')
       return plain(503, 'payment_service_unavailable', 'busy: retry with the same payment', 1)
     if (reply.state !== 'refused') this.#outcomes[reply.state].add(1)

@@ -176,6 +176,15 @@ export interface UsdcOrder extends UsdcWanted {
 }
 
 /**
+ * A payment would settle, and its payer has signed it; or it has settled. `units`: what its bytes cost, in smallest units of
+ * USDC. '0': it has settled, and whoever reads it on the chain can bring it. Absent: the service is of an earlier version.
+ */
+export interface UsdcGood {
+  readonly good: true
+  readonly units?: string
+}
+
+/**
  * The money is here, and held back for the item, as much as its bytes cost: `CreditsPort.settle` or `refund`, or
  * `UsdcPort.finish`, must come. No other order takes it away.
  */
@@ -235,7 +244,7 @@ export interface UsdcPort {
     wanted: UsdcWanted & { readonly fault?: { readonly error: string; readonly message: string } },
   ): Promise<UsdcAnswer | Refusal>
   /** Would it settle? Moves nothing. */
-  look(order: UsdcOrder): Promise<{ readonly good: true } | UsdcAnswer | Refusal>
+  look(order: UsdcOrder): Promise<UsdcGood | UsdcAnswer | Refusal>
   /** Settles the payment, once, however often it is called. With 503 it may still settle: call `outcome`. */
   pay(order: UsdcOrder): Promise<UsdcPaid | UsdcAnswer | Refusal>
   /** `bytes`: of the item, as it was ordered. */

@@ -8,6 +8,7 @@ import {
   type ReadPayment,
   readPayment,
 } from '../../admission/presented.js'
+import { isTried } from '../../admission/x402.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { MoneyLedger } from '../../ledger/ledger-port.js'
 import type { Transfer } from '../../ledger/transfer.js'
@@ -18,6 +19,7 @@ import {
   isDenied,
   type UsdcAnswer,
   type UsdcFinished,
+  type UsdcGood,
   type UsdcOrder,
   type UsdcOutcome,
   type UsdcPaid,
@@ -87,17 +89,19 @@ export class X402Sales implements UsdcPort {
     return answerOfDenial(this.desk.x402.offer(quoteOf(wanted, units), fault))
   }
 
-  async look(order: UsdcOrder): Promise<{ readonly good: true } | UsdcAnswer | Refusal> {
+  async look(order: UsdcOrder): Promise<UsdcGood | UsdcAnswer | Refusal> {
     const read = readPayment(order.header, order.version)
     const quote = await this.#quote(order, read)
     if (isRefusal(quote)) return quote
     const outcome = await this.desk.x402.settle(read, quote, whoOf(order), true)
-    if (outcome !== 'good') return isDenial(outcome) ? answerOfDenial(outcome) : { good: true }
+    if (!isTried(outcome)) return isDenial(outcome) ? answerOfDenial(outcome) : { good: true, units: '0' }
     // It is paid when the body is here. Looked at again, the price is good no longer than it was: only its first look counts.
     const key = lookedKey(order, read)
     if (key !== undefined && this.#looked.least(key) === undefined)
       this.#looked.note(key, quote.units, goodMs(order.bytes))
-    return { good: true }
+    if (outcome === 'made') return { good: true, units: '0' }
+    const price = await this.desk.unitsOf(order.bytes)
+    return { good: true, units: String(isRefusal(price) ? quote.units : lesser(price, quote.units)) }
   }
 
   async pay(order: UsdcOrder): Promise<UsdcPaid | UsdcAnswer | Refusal> {
@@ -118,7 +122,7 @@ export class X402Sales implements UsdcPort {
     const quote = await this.#quote(order, read)
     if (isRefusal(quote)) return quote
     const paid = await this.desk.x402.settle(read, quote, whoOf(order))
-    if (paid === 'good') throw new Error('a payment was only looked at')
+    if (isTried(paid)) throw new Error('a payment was only looked at')
     if (isDenial(paid)) return answerOfDenial(paid)
     const transfer = await this.parts.ledger.transfer(usdcTransferId(paid.payment))
     if (transfer === undefined) throw new Error(`the payment ${paid.payment} is settled and not credited`)

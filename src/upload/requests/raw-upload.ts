@@ -35,6 +35,7 @@ interface Wish {
   /** Size of the item that the bytes will make, at most: what is paid for. Of no bytes, where their number is not known ahead. */
   readonly sizeBytes: number
   readonly brought?: Brought
+  readonly promised?: Promised
 }
 
 /** What is done with bytes on their way in. */
@@ -74,8 +75,7 @@ export class RawUpload {
     const length = lengthOf(request)
     const wish = this.#wish(request, length ?? 0)
     if ('status' in wish) return Promise.resolve(wish)
-    const promised = wish.brought && this.parts.payments.promise(wish.brought)
-    if (promised !== undefined && 'status' in promised) return Promise.resolve(promised)
+    const { promised } = wish
     const intake =
       length === undefined
         ? this.#streamed(request, wish, uploader)
@@ -95,7 +95,7 @@ export class RawUpload {
     if (sizeBytes > itemMaxBytes) return tooLarge(itemMaxBytes)
     const brought = payments.brought(request, sizeBytes)
     if (brought === undefined) return { tags, sizeBytes }
-    return 'status' in brought ? brought : { tags, sizeBytes, brought }
+    return 'status' in brought ? brought : { tags, sizeBytes, brought, promised: payments.promise(brought) }
   }
 
   /** The number of bytes is known: everything is decided before the first of them is read. */
@@ -116,16 +116,16 @@ export class RawUpload {
    */
   #streamed(request: Request, wish: Wish, uploader: Uploader): Intake {
     const { payments, pools, itemMaxBytes } = this.parts
-    const { brought, sizeBytes: overhead } = wish
+    const { brought, promised, sizeBytes: overhead } = wish
     const paying = (sizeBytes: number, { order, ...rest }: Brought): Brought => ({
       ...rest,
       order: { ...order, bytes: sizeBytes },
     })
     const paidFor = async (bytes: number): Promise<UploadAnswer | undefined> =>
-      brought && payments.gate(paying(overhead + bytes, brought), overhead + bytes)
+      brought && payments.gate(paying(overhead + bytes, brought), overhead + bytes, promised)
     const most = brought === undefined ? Math.min(pools.rules.itemMaxBytes, itemMaxBytes) : itemMaxBytes
     return {
-      closed: brought === undefined ? Promise.resolve(undefined) : payments.gate(brought, overhead),
+      closed: brought === undefined ? Promise.resolve(undefined) : payments.gate(brought, overhead, promised),
       maxBytes: Math.max(0, most - overhead),
       // A small payment must not bring ten gigabytes here.
       ...(brought === undefined ? {} : { closedAt: (bytes) => paidFor(bytes) }),
@@ -148,9 +148,9 @@ export class RawUpload {
     return freeCharge(this.parts.pools, { range }, sizeBytes)
   }
 
-  async #gate(request: Request, { sizeBytes, brought }: Wish): Promise<UploadAnswer | undefined> {
+  async #gate(request: Request, { sizeBytes, brought, promised }: Wish): Promise<UploadAnswer | undefined> {
     const { payments } = this.parts
-    if (brought !== undefined) return payments.gate(brought, sizeBytes)
+    if (brought !== undefined) return payments.gate(brought, sizeBytes, promised)
     const offer = await payments.offer(request, sizeBytes)
     return offer.status === 404 ? freeExhausted(sizeBytes) : offer
   }

@@ -37,9 +37,20 @@ export interface Brought {
 /** A payment whose upload is under way. */
 export interface Promised {
   readonly over: PromiseOver
+  /** Counts it for its payer, who has signed it. False: he has promised too much. `units`: what it costs. */
+  readonly counts: (units: bigint) => boolean
   /** Resolves with the answer to the upload when the payment is good no more. Never where it was not good from the beginning. */
   readonly expired: Promise<UploadAnswer>
 }
+
+const tooManyLooks = jsonAnswer(
+  429,
+  {
+    error: 'too_many_payments',
+    message: 'payments of this client are being looked at: wait for some of them',
+  },
+  '\r\nRetry-After: 2',
+)
 
 const tooMany = jsonAnswer(
   429,
@@ -50,6 +61,9 @@ const tooMany = jsonAnswer(
 /** Signed items that are paid for in USDC, each by a payment of its own. */
 export class UsdcUploads {
   readonly #promises = new OpenPromises()
+  /** Looks under way, by the client that causes them. */
+  readonly #looking = new OpenPromises()
+  #looks = 0
 
   constructor(private readonly parts: UsdcUploadsParts) {}
 
@@ -64,19 +78,17 @@ export class UsdcUploads {
     }
     if ('status' in brought) return Promise.resolve(brought)
     const purchase = this.purchase(brought, (id) => id)
-    const gate = (): Promise<UploadAnswer | undefined> => this.gate(brought, size)
     const promised = this.promise(brought)
-    if ('status' in promised) return Promise.resolve(promised)
     const { over, expired } = promised
+    const gate = (): Promise<UploadAnswer | undefined> => this.gate(brought, size, promised)
     return this.parts.single.take(request, uploader, { gate, purchase, expired }).finally(over)
   }
 
-  /** Counts a payment for its payer until `over`. An answer: the payer has too many. Who asks for what was sold has none. */
-  promise({ read, name, order }: Brought): Promised | UploadAnswer {
-    const { from, value, validBefore } = read.authorization
+  /** What a request promises by its payment, until `over`. Who asks for what was sold promises nothing. */
+  promise({ read, name, order }: Brought): Promised {
+    const { from, validBefore } = read.authorization
     if (this.parts.sales.find(name)?.paid !== undefined) return sold
-    const over = this.#promises.open(from.toLowerCase(), name, BigInt(value))
-    if (over === undefined) return tooMany
+    const [payer, promises] = [from.toLowerCase(), this.#promises]
     const { clock } = this.parts
     const leftMs = Number(validBefore) * 1000 - clock.now()
     let timer: Timer | undefined
@@ -84,11 +96,21 @@ export class UsdcUploads {
       // One that is late already is refused when it is looked at; or its settlement has begun, and this asks for the outcome.
       if (leftMs > 0) timer = clock.after(leftMs, () => resolve(this.#tooLate(order)))
     })
+    let counted: PromiseOver | undefined
+    let isOver = false
     return {
       expired,
+      counts: (units) => {
+        // It may end while it is looked at.
+        if (isOver || units === 0n) return true
+        if (counted !== undefined) return promises.grow(payer, name, units)
+        counted = promises.open(payer, name, units)
+        return counted !== undefined
+      },
       over: () => {
+        isOver = true
         timer?.cancel()
-        over()
+        counted?.()
       },
     }
   }
@@ -134,15 +156,27 @@ export class UsdcUploads {
     return { read, name, order: { ...this.#wanted(request, bytes), header, version, asker } }
   }
 
-  /** Nothing of the body is read for a payment that is worth nothing. `bytes`: of the item of a sale that is over. */
-  async gate({ name, order }: Brought, bytes: number): Promise<UploadAnswer | undefined> {
+  /**
+   * Nothing of the body is read for a payment that is worth nothing. `bytes`: of the item of a sale that is over. `promised`: it
+   * counts for its payer once it was found good. Until then anybody may have named him, and it counts for its client alone.
+   */
+  async gate(
+    { read, name, order }: Brought,
+    bytes: number,
+    promised?: Promised,
+  ): Promise<UploadAnswer | undefined> {
     const { usdc, sales } = this.parts
     if (usdc === undefined) return notTaken
     // An item that is sold already is requested again for its receipt.
     const sale = sales.find(name)
     if (sale?.paid !== undefined && sale.bytes === bytes) return undefined
-    const looked = await usdc.look({ ...order, itemId: '' })
-    return isRefusal(looked) || !('good' in looked) ? answered(looked) : undefined
+    this.#looks += 1
+    const isLooked = this.#looking.open(order.asker, String(this.#looks), 0n)
+    if (isLooked === undefined) return tooManyLooks
+    const looked = await usdc.look({ ...order, itemId: '' }).finally(isLooked)
+    if (isRefusal(looked) || !('good' in looked)) return answered(looked)
+    const units = BigInt(looked.units ?? read.authorization.value)
+    return promised === undefined || promised.counts(units) ? undefined : tooMany
   }
 
   /** `address`: who gets what is paid and not used; absent: who pays. */
@@ -189,7 +223,11 @@ export class UsdcUploads {
 }
 
 /** Of a payment that was made nothing is held. */
-const sold: Promised = { over: () => undefined, expired: new Promise(() => undefined) }
+const sold: Promised = {
+  over: () => undefined,
+  counts: () => true,
+  expired: new Promise(() => undefined),
+}
 
 type UsdcWish = Pick<UsdcOrder, 'bytes' | 'resource' | 'mimeType'>
 

@@ -159,6 +159,35 @@ t.test('who asks again and again does not keep a price of long ago', async (t) =
   t.equal((await ask(rig, await order(before))).status, 200, 'a price of a moment ago is good')
 })
 
+t.test('a look says what its bytes cost, and nothing of a payment that was made', async (t) => {
+  const { rig, paying } = await scene(t)
+  const service = { authorization: `Bearer ${await makeServiceToken(secret, Date.now())}` }
+  const byteCount = 1_000_000
+  const look = async (header: string) => {
+    const given = {
+      header,
+      version: 1,
+      bytes: byteCount,
+      resource: rig.url,
+      itemId: '',
+      mimeType: '',
+      asker: '',
+    }
+    return (await ask(rig, { usdc: 'look', given }, ordersPath, service)).json
+  }
+  const price = await priceOf(rig, byteCount)
+  const header = await paying(1, String(2n * BigInt(price)))
+  t.match(await look(header), { good: true, units: price }, 'not what its payer gives')
+  const order = { paymentHeader: header, dataItemId: 'item', byteCount, mode: 'payg' }
+  t.equal((await ask(rig, order)).status, 200)
+  t.match(await look(header), { good: true, units: '0' })
+  // All but the signature stands on the chain, and a signature of this length is not checked here.
+  const read = JSON.parse(Buffer.from(header, 'base64').toString()) as { payload: { signature: string } }
+  read.payload.signature = `0x${'7'.repeat(132)}`
+  const copied = Buffer.from(JSON.stringify(read)).toString('base64')
+  t.match(await look(copied), { good: true, units: '0' })
+})
+
 t.test('what is no order is refused, and nothing moves', async (t) => {
   const { facilitator, rig, paying } = await scene(t)
   const sound = { dataItemId: 'item', byteCount: 1000, paymentHeader: await paying(1, '1000') }

@@ -17,7 +17,11 @@ async function rigOf(t: Test, options: RigOptions = {}): Promise<UploadRig> {
   // Timers of the system's clock keep no process alive.
   const awake = setInterval(() => undefined, 1000)
   t.teardown(() => clearInterval(awake))
-  return uploadRig(t, environment, { look: async () => ({ good: true }), isRich: true, ...options })
+  return uploadRig(t, environment, {
+    look: async () => ({ good: true, units: '1000' }),
+    isRich: true,
+    ...options,
+  })
 }
 
 interface Promise402 {
@@ -25,6 +29,8 @@ interface Promise402 {
   readonly value?: string
   /** Seconds from now. */
   readonly validFor?: number
+  /** IP address of the client that brings it. */
+  readonly client?: string
 }
 
 function payment({ nonce, value = '1000', validFor = 600 }: Promise402): string {
@@ -44,7 +50,7 @@ function payment({ nonce, value = '1000', validFor = 600 }: Promise402): string 
 /** An upload that brings so many bytes and then no more. */
 function stuck(rig: UploadRig, promised: Promise402, bytes = 600_000): Promise<UploadAnswer> {
   const headers = { 'content-length': String(item.length), 'x-payment': payment(promised) }
-  const request = requestOf('POST', path, { from: '198.51.100.7', headers })
+  const request = requestOf('POST', path, { from: promised.client ?? '198.51.100.7', headers })
   const stream: typeof request.stream = (sink) => {
     setImmediate(() => sink.piece(item.subarray(0, bytes)))
     return { pause: () => undefined, resume: () => undefined }
@@ -98,6 +104,63 @@ t.test('a payer has some payments open at a time', async (t) => {
     { status: 402 },
     'when they are over, others may come',
   )
+})
+
+/** A service that is still looking at payments of a client, and finds others good. `units`: what they cost. */
+const looking =
+  (units: string): NonNullable<RigOptions['look']> =>
+  async ({ asker }) =>
+    asker.startsWith('203.0.113.') ? new Promise(() => undefined) : { good: true, units }
+
+t.test('payments that only name a payer keep him from nothing', async (t) => {
+  const rig = await rigOf(t, { look: looking('1000') })
+  const strange: Promise<UploadAnswer>[] = []
+  for (let nonce = 0; nonce < 300; nonce += 1)
+    strange.push(stuck(rig, { nonce, value: '100000000', validFor: 2, client: `203.0.113.${nonce % 100}` }))
+  const own = stuck(rig, { nonce: 1000, validFor: 2 })
+  t.match(await own, { status: 402 }, 'his upload goes on until its payment is over')
+  for (const answer of await Promise.all(strange)) t.not(answer.status, 200)
+})
+
+t.test('payments that one client has looked at are bounded, and others have their own bound', async (t) => {
+  const rig = await rigOf(t, { look: looking('1000') })
+  const one = { validFor: 2, client: '203.0.113.1' }
+  const held = Array.from({ length: 64 }, (_, nonce) => stuck(rig, { nonce, ...one }))
+  t.match(await stuck(rig, { nonce: 64, ...one }), { status: 429, lines: /Retry-After/ })
+  t.match(await stuck(rig, { nonce: 65, validFor: 2 }), { status: 402 })
+  await Promise.all(held)
+})
+
+t.test('a payment counts by what it costs, and one that was made counts nothing', async (t) => {
+  const large = { value: '100000000', validFor: 2 }
+  for (const [units, count] of [
+    ['1000', 20],
+    ['0', 100],
+  ] as const) {
+    const rig = await rigOf(t, { look: looking(units) })
+    const all = Array.from({ length: count }, (_, nonce) =>
+      stuck(rig, { nonce, ...large, client: `198.51.100.${nonce}` }, 1000),
+    )
+    for (const answer of await Promise.all(all)) t.equal(answer.status, 402)
+  }
+  const rig = await rigOf(t, { look: looking('60000000') })
+  const first = stuck(rig, { nonce: 1, ...large })
+  await eventually('its bytes are on disk', () => rig.arriving.bytes > 0)
+  t.match(await stuck(rig, { nonce: 2, ...large }), { status: 429 })
+  await first
+})
+
+t.test('a body whose length is not known costs more as it comes', (t) => {
+  const promises = new OpenPromises()
+  const over = promises.open('a', 'one', 1n)
+  t.ok(promises.grow('a', 'one', 10n ** 12n), 'any single payment may grow')
+  over?.()
+  t.ok(promises.open('a', 'two', 99_000_000n))
+  t.ok(promises.open('a', 'three', 1n))
+  t.notOk(promises.grow('a', 'three', 2_000_000n))
+  t.ok(promises.grow('a', 'three', 1_000_000n))
+  t.equal(promises.open('a', 'four', 1n), undefined)
+  t.end()
 })
 
 t.test('what one payer promises has a bounded sum, and a payment counts once', (t) => {
