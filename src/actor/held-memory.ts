@@ -1,10 +1,14 @@
 import { type Parties, partiesOf } from '../format/ip.js'
 import { type Evictable, EvictionOrder } from './eviction-order.js'
 
+/** So much of each request is not counted: there are no more of them than requests under way. */
+const uncountedBytes = 16 * 1024
+
 /** What one request holds of a `HeldMemory`, which alone changes it. */
 export class MemoryHolder implements Evictable {
   weight = 0
   isGone = false
+  isSettled = false
   readonly places = 0
   readonly parties: Parties
 
@@ -13,6 +17,38 @@ export class MemoryHolder implements Evictable {
     readonly drop: () => void,
   ) {
     this.parties = partiesOf(client)
+  }
+}
+
+/** What one request holds, by its own word. */
+export class MemoryShare {
+  #holder: MemoryHolder | undefined
+  #isOver = false
+
+  /** `client`: whose it is, called once it is counted. `drop`: gives up what it holds, and calls `leave`. */
+  constructor(
+    private readonly memory: HeldMemory,
+    private readonly client: () => string,
+    private readonly drop: () => void,
+  ) {}
+
+  /** It has so many bytes now. False: there is no room for them. */
+  hold(bytes: number): boolean {
+    if (this.#isOver) return false
+    if (this.#holder === undefined && bytes <= uncountedBytes) return true
+    this.#holder ??= this.memory.enter(this.client(), this.drop)
+    return bytes === this.#holder.weight || this.memory.grow(this.#holder, bytes - this.#holder.weight)
+  }
+
+  /** From now on it makes no room for others: its bytes are at work. */
+  settle(): void {
+    if (this.#holder !== undefined) this.memory.settle(this.#holder)
+  }
+
+  /** It holds nothing any more. */
+  leave(): void {
+    this.#isOver = true
+    if (this.#holder !== undefined) this.memory.leave(this.#holder)
   }
 }
 
@@ -36,9 +72,9 @@ export class HeldMemory {
     return new MemoryHolder(client, drop)
   }
 
-  /** Counts so many bytes more. False: there is no room, and nothing was counted. */
+  /** Counts so many bytes more, or fewer. False: there is no room, and nothing was counted. */
   grow(holder: MemoryHolder, bytes: number): boolean {
-    while (this.#bytes + bytes > this.maxBytes) {
+    while (bytes > 0 && this.#bytes + bytes > this.maxBytes) {
       const victim = this.#victimFor(holder, bytes)
       if (victim === undefined) return false
       victim.drop()
@@ -47,6 +83,12 @@ export class HeldMemory {
     if (holder.isGone) return false
     this.#count(holder, bytes)
     return true
+  }
+
+  /** It counts as before, but is not dropped any more. */
+  settle(holder: MemoryHolder): void {
+    holder.isSettled = true
+    this.#order.remove(holder)
   }
 
   leave(holder: MemoryHolder): void {
@@ -59,7 +101,7 @@ export class HeldMemory {
   #count(holder: MemoryHolder, bytes: number): void {
     holder.weight += bytes
     this.#bytes += bytes
-    this.#order.put(holder)
+    if (!holder.isSettled) this.#order.put(holder)
   }
 
   /** Who holds more than this one would: only then it is fair. */

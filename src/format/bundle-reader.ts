@@ -16,8 +16,8 @@ import { isRefusal, type Refusal, refuse } from './refusal.js'
  * else `bad`; then `done`. `broken` ends the sequence at any point.
  */
 export type BundleEvent =
-  /** The bundle's header is read. */
-  | { readonly kind: 'entries'; readonly entries: readonly BundleEntry[]; readonly headerSize: number }
+  /** The bundle's header is read: it has so many entries. */
+  | { readonly kind: 'entries'; readonly count: number; readonly headerSize: number }
   /** An item's header is read, and its signature is the one its entry names. */
   | {
       readonly kind: 'header'
@@ -59,8 +59,9 @@ export class BundleReader {
   readonly #headerSizeMax: number
   #count = 0
   #table = new BundleTable(0)
-  readonly #entries: BundleEntry[] = []
   #index = 0
+  /** Of the current item; undefined behind the last one. */
+  #entry: BundleEntry | undefined
   /** Bytes of the current item not yet taken. */
   #rest = 0
   /** Bytes kept from earlier pieces: the beginning of a header or an entry that is not complete yet. */
@@ -71,6 +72,11 @@ export class BundleReader {
     this.#limits = limits
     this.#tagLimits = tagLimits
     this.#headerSizeMax = itemHeaderSizeMax(tagLimits)
+  }
+
+  /** What it takes: the table, and the beginning of a header or an entry. */
+  get memoryBytes(): number {
+    return this.#table.memoryBytes + this.#held.length
   }
 
   /** Takes the next piece. Bytes of `payload` events are views of it. */
@@ -112,8 +118,13 @@ export class BundleReader {
       yield { kind: 'payload', index: this.#index, bytes: bytes.subarray(0, taken) }
       if (this.#rest === 0) yield { kind: 'end', index: this.#index }
     }
-    if (this.#rest === 0) yield* this.#startItem(this.#index + 1)
+    if (this.#rest === 0) yield* this.#startNext()
     return taken
+  }
+
+  *#startNext(): Generator<BundleEvent, void, void> {
+    const { offset, sizeBytes } = this.#entry as BundleEntry
+    yield* this.#startItem(this.#index + 1, offset + sizeBytes)
   }
 
   *#takeCount(bytes: Uint8Array): Generator<BundleEvent, number, void> {
@@ -136,15 +147,14 @@ export class BundleReader {
   *#takeEntry(bytes: Uint8Array): Generator<BundleEvent, number, void> {
     const taken = this.#hold(bytes, bundleEntrySize)
     if (this.#heldSize < bundleEntrySize) return taken
-    const entry = this.#table.read(this.#held, 0)
+    const refusal = this.#table.add(this.#held, 0)
     this.#drop()
-    if ('refused' in entry) {
+    if (refusal !== undefined) {
       this.#state = 'broken'
-      yield { kind: 'broken', refusal: entry }
+      yield { kind: 'broken', refusal }
       return taken
     }
-    this.#entries.push(entry)
-    if (this.#entries.length === this.#count) yield* this.#startItems()
+    if (this.#table.count === this.#count) yield* this.#startItems()
     return taken
   }
 
@@ -155,16 +165,17 @@ export class BundleReader {
       return
     }
     const headerSize = bundleCountSize + this.#count * bundleEntrySize
-    yield { kind: 'entries', entries: this.#entries, headerSize }
-    yield* this.#startItem(0)
+    yield { kind: 'entries', count: this.#count, headerSize }
+    yield* this.#startItem(0, headerSize)
   }
 
-  /** Goes on to item `index`, and skips entries with a size of 0. */
-  *#startItem(index: number): Generator<BundleEvent, void, void> {
+  /** Goes on to item `index`, which begins at `offset`, and skips entries with a size of 0. */
+  *#startItem(index: number, offset: number): Generator<BundleEvent, void, void> {
     this.#state = 'item'
     this.#index = index
     for (;;) {
-      const entry = this.#entries[this.#index]
+      const entry = this.#table.entry(this.#index, offset)
+      this.#entry = entry
       if (entry === undefined) {
         this.#state = 'done'
         yield { kind: 'done' }
@@ -180,7 +191,7 @@ export class BundleReader {
   /** Reads the current item's header out of what is held and `bytes`, in place where all of it lies in `bytes`. */
   *#takeHeader(bytes: Uint8Array): Generator<BundleEvent, number, void> {
     const index = this.#index
-    const entry = this.#entries[index] as BundleEntry
+    const entry = this.#entry as BundleEntry
     const before = this.#heldSize
     const within = bytes.subarray(0, Math.min(bytes.length, this.#rest, this.#headerSizeMax - before))
     let known = within
@@ -211,7 +222,7 @@ export class BundleReader {
   /** Counts `taken` bytes of the current item as read, and goes on to the next item where none is left. */
   *#passOver(taken: number): Generator<BundleEvent, number, void> {
     this.#rest -= taken
-    if (this.#rest === 0) yield* this.#startItem(this.#index + 1)
+    if (this.#rest === 0) yield* this.#startNext()
     return taken
   }
 

@@ -1,5 +1,6 @@
 import { bundleCountSize, bundleEntrySize, putBundleNumber, readBundleNumber } from './bundle-table.js'
 import { joined } from './bytes.js'
+import { Gathered } from './gathered.js'
 import { type Id, idOfBytes } from './id.js'
 import { type Refusal, refuse } from './refusal.js'
 
@@ -12,8 +13,6 @@ export interface BundleEntry {
   readonly sizeBytes: number
   /** Of the item in the bundle. */
   readonly offset: number
-  /** An earlier entry has the same id. */
-  readonly duplicate: boolean
 }
 
 export interface BundleHeader {
@@ -25,7 +24,7 @@ export interface BundleHeader {
 }
 
 export interface BundleLimits {
-  /** Most items taken; each costs some hundred bytes of memory here. */
+  /** Most items taken; each costs 40 bytes of memory while the bundle is read (`BundleTable`). */
   readonly itemsMax: number
   /** Bytes of the whole bundle where they are known: a header that says more is refused before it is read. */
   readonly sizeBytes?: number
@@ -47,32 +46,65 @@ export function readBundleCount(bytes: Uint8Array, limits: BundleLimits): number
   return count
 }
 
-/** Reads entries one by one; keeps count of where the next item starts, and of the ids seen. */
-export class BundleTable {
-  #at: number
-  readonly #seen = new Set<Id>()
+/** Of an entry in a `BundleTable`: its size as a double, and its id. */
+const recordBytes = 40
 
-  /** `count` items are announced. */
+/** The entries of a bundle's header as they come, each in 40 bytes: objects would take four times as much. */
+export class BundleTable {
+  /** Entries so far. */
+  count = 0
+  #end: number
+  readonly #records: Gathered
+  readonly #record = new Uint8Array(recordBytes)
+  readonly #recordView = new DataView(this.#record.buffer)
+
+  /** `count` items are announced. No memory is taken for entries that have not come. */
   constructor(count: number) {
-    this.#at = bundleCountSize + count * bundleEntrySize
+    this.#end = bundleCountSize + count * bundleEntrySize
+    this.#records = new Gathered(count * recordBytes)
   }
 
   /** Where the items read so far end: the bundle's size after the last one. */
   get end(): number {
-    return this.#at
+    return this.#end
   }
 
-  /** Reads the 64 bytes at `at`. */
-  read(bytes: Uint8Array, at: number): BundleEntry | Refusal {
+  /** What it takes. */
+  get memoryBytes(): number {
+    return this.#records.roomBytes
+  }
+
+  /** Takes the 64 bytes at `at`. Refusal (malformed): the sizes overflow. */
+  add(bytes: Uint8Array, at: number): Refusal | undefined {
     const sizeBytes = readBundleNumber(bytes, at)
-    if (sizeBytes === undefined || this.#at + sizeBytes > Number.MAX_SAFE_INTEGER) {
-      return malformed(`the sizes go beyond 2^53 at item ${this.#seen.size}`)
+    if (sizeBytes === undefined || this.#end + sizeBytes > Number.MAX_SAFE_INTEGER) {
+      return malformed(`the sizes go beyond 2^53 at item ${this.count}`)
     }
-    const id = idOfBytes(bytes.subarray(at + 32, at + 64))
-    const entry = { id, sizeBytes, offset: this.#at, duplicate: this.#seen.has(id) }
-    this.#seen.add(id)
-    this.#at += sizeBytes
-    return entry
+    this.#recordView.setFloat64(0, sizeBytes)
+    this.#record.set(bytes.subarray(at + 32, at + bundleEntrySize), 8)
+    this.#records.add(this.#record)
+    this.count += 1
+    this.#end += sizeBytes
+    return undefined
+  }
+
+  /** The entry of this number, whose item begins at `offset`; undefined: there is none. */
+  entry(index: number, offset: number): BundleEntry | undefined {
+    if (index >= this.count) return undefined
+    const at = index * recordBytes
+    const record = this.#records.bytes().subarray(at, at + recordBytes)
+    const sizeBytes = new DataView(record.buffer, record.byteOffset).getFloat64(0)
+    return { id: idOfBytes(record.subarray(8)), sizeBytes, offset }
+  }
+
+  /** All of them, in their order. */
+  *entries(): Generator<BundleEntry, void, void> {
+    let offset = bundleCountSize + this.count * bundleEntrySize
+    for (let index = 0; index < this.count; index += 1) {
+      const entry = this.entry(index, offset) as BundleEntry
+      yield entry
+      offset += entry.sizeBytes
+    }
   }
 }
 
@@ -90,16 +122,14 @@ export function parseBundleHeader(
   const headerSize = bundleCountSize + count * bundleEntrySize
   if (bytes.length < headerSize) return 'more'
   const table = new BundleTable(count)
-  const entries: BundleEntry[] = []
   for (let at = bundleCountSize; at < headerSize; at += bundleEntrySize) {
-    const entry = table.read(bytes, at)
-    if ('refused' in entry) return entry
-    entries.push(entry)
+    const refusal = table.add(bytes, at)
+    if (refusal !== undefined) return refusal
   }
   if (limits.sizeBytes !== undefined && table.end > limits.sizeBytes) {
     return malformed(`the items end at ${table.end}, past the bundle's ${limits.sizeBytes} bytes`)
   }
-  return { entries, headerSize, sizeBytes: table.end }
+  return { entries: [...table.entries()], headerSize, sizeBytes: table.end }
 }
 
 /** The header of a bundle of these items. */

@@ -1,11 +1,9 @@
-import type { HeldMemory, MemoryHolder } from '../actor/held-memory.js'
+import { type HeldMemory, MemoryShare } from '../actor/held-memory.js'
 import { Gathered } from '../format/gathered.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 
 /** Of all bodies that one thread is gathering, beyond what is not counted: a few of the largest ones. */
 export const gatheredMaxBytes = 64 * 1024 * 1024
-/** So much of each body is not counted: there are no more of them than requests under way. */
-const uncountedBytes = 16 * 1024
 
 export interface BodyTerms {
   readonly memory: HeldMemory
@@ -19,27 +17,24 @@ export interface BodyTerms {
 /** A body that a handler wants as a whole, while it comes: in one buffer, counted against what all of the thread may hold. */
 export class GatheredBody {
   readonly #gathered: Gathered
-  #holder: MemoryHolder | undefined
+  readonly #share: MemoryShare
 
   /** `drop`: the body makes room for others; `leave` is called then. */
   constructor(
     private readonly terms: BodyTerms,
-    private readonly drop: () => void,
+    drop: () => void,
   ) {
+    this.#share = new MemoryShare(terms.memory, terms.client, drop)
     this.#gathered = new Gathered(Math.min(terms.announcedBytes ?? terms.sizeMaxBytes, terms.sizeMaxBytes))
   }
 
   /** Copies a piece. A refusal: `too-large`; `busy` where there is no memory. */
   add(piece: Uint8Array): Refusal | undefined {
-    const { memory, client, sizeMaxBytes } = this.terms
+    const { sizeMaxBytes } = this.terms
     const gathered = this.#gathered
     if (gathered.sizeBytes + piece.length > sizeMaxBytes)
       return refuse('too-large', 'client', `the body is larger than ${sizeMaxBytes} bytes`)
-    const roomBytes = gathered.roomWith(piece.length)
-    if (roomBytes > uncountedBytes && roomBytes > gathered.roomBytes) {
-      this.#holder ??= memory.enter(client(), this.drop)
-      if (!memory.grow(this.#holder, roomBytes - this.#holder.weight)) return noMemory
-    }
+    if (!this.#share.hold(gathered.roomWith(piece.length))) return noMemory
     gathered.add(piece)
     return undefined
   }
@@ -52,7 +47,7 @@ export class GatheredBody {
 
   /** Counts no more: it is whole, and its handler's, or given up. */
   leave(): void {
-    if (this.#holder !== undefined) this.terms.memory.leave(this.#holder)
+    this.#share.leave()
   }
 }
 

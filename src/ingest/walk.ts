@@ -82,7 +82,7 @@ export class BundleWalk {
       this.#current?.inner?.push(event.bytes)
     } else if (event.kind === 'header') this.#begin(event)
     else if (event.kind === 'end') this.#finish()
-    else if (event.kind === 'entries') this.#entries = event.entries.length
+    else if (event.kind === 'entries') this.#entries = event.count
     else if (event.kind === 'bad') this.observer.bad(event.entry.id, event.refusal)
     else if (event.kind === 'broken') this.#refusal = event.refusal
   }

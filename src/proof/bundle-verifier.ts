@@ -46,7 +46,7 @@ export class BundleVerifier {
     if (event.kind === 'payload') this.#current?.update(event.bytes)
     else if (event.kind === 'header') this.#current = new ItemVerifier(event.header)
     else if (event.kind === 'end') this.#close()
-    else if (event.kind === 'entries') this.#items = event.entries.length
+    else if (event.kind === 'entries') this.#items = event.count
     else if (event.kind === 'bad') this.#refuse(event.entry.id, event.refusal)
     else if (event.kind === 'broken') this.#broken = event.refusal
   }

@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs'
 import type { Clock } from '../actor/clock.js'
+import { HeldMemory } from '../actor/held-memory.js'
 import type { Log } from '../actor/log.js'
 import { TimedTurns } from '../actor/timed-turns.js'
 import type { Clients } from '../admission/clients.js'
@@ -70,6 +71,8 @@ export interface UploadTakingParts {
   readonly info: () => object
   readonly clock: Clock
   readonly logger: Log
+  /** Of all requests: small items while they come, and tables of bundles that are looked into. 128 MiB where absent. */
+  readonly memoryMaxBytes?: number
 }
 
 export interface UploadTaking {
@@ -79,7 +82,10 @@ export interface UploadTaking {
   /** Of parts, and of requests that are read. */
   readonly room: HeldRoom
   readonly arriving: HeldRoom
+  readonly memory: HeldMemory
 }
+
+const usualMemoryMaxBytes = 128 * 1024 * 1024
 
 /** Every way in which items come, as routes: at once, in parts, resumable, unsigned, paid for by USDC. */
 export function uploadTaking(parts: UploadTakingParts): UploadTaking {
@@ -90,7 +96,8 @@ export function uploadTaking(parts: UploadTakingParts): UploadTaking {
   }
   const { clients, clock, logger, blockedOwners, partsMaxBytes } = parts
   const arriving = new HeldRoom({ ...sharesOfRequests, disk })
-  const taking = { intake, log, itemMaxBytes, blockedOwners, full, arriving }
+  const memory = new HeldMemory(parts.memoryMaxBytes ?? usualMemoryMaxBytes)
+  const taking = { intake, log, itemMaxBytes, blockedOwners, full, arriving, memory }
   const single = new SingleUpload(taking)
   const bought = usdc === undefined ? {} : { usdc }
   const clientOf = (request: Parameters<Clients['of']>[0]): string => clients.of(request).address
@@ -115,7 +122,7 @@ export function uploadTaking(parts: UploadTakingParts): UploadTaking {
   const multipart = new Multipart(open, paid)
   const resumable = new ResumableUploads(open, single, clients)
   const routes = routesOf(parts, { multipart, payments, raw, resumable, single })
-  return { routes, records, open, room, arriving }
+  return { routes, records, open, room, arriving, memory }
 }
 
 /** What lies in an object store takes nothing of this disk. */

@@ -32,7 +32,7 @@ function story(pieces: Iterable<Uint8Array>, of: BundleLimits = limits): unknown
       payload = []
     } else if (event.kind === 'header')
       events.push(['header', event.index, event.header.id, event.header.headerSize])
-    else if (event.kind === 'entries') events.push(['entries', event.entries.map((entry) => entry.id)])
+    else if (event.kind === 'entries') events.push(['entries', event.count])
     else if (event.kind === 'bad') events.push(['bad', event.index, event.refusal.message])
     else if (event.kind === 'broken') events.push(['broken', event.refusal.message])
     else events.push([event.kind])

@@ -61,22 +61,6 @@ t.test('no items are 32 zero bytes', async (t) => {
   t.equal(parseBundleHeader(new Uint8Array(31)), 'more')
 })
 
-t.test('an id that comes twice is flagged the second time', async (t) => {
-  const id = idOfBytes(Buffer.alloc(32, 1))
-  const header = sound(
-    parseBundleHeader(
-      encodeBundleHeader([
-        { id, sizeBytes: 1 },
-        { id, sizeBytes: 2 },
-      ]),
-    ),
-  )
-  t.strictSame(
-    header.entries.map((entry) => entry.duplicate),
-    [false, true],
-  )
-})
-
 t.test('counts and sizes that cannot be are refused at once', async (t) => {
   const count = (value: bigint, at = 0) => {
     const bytes = Buffer.alloc(32 + 64)

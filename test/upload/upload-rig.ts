@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
+import type { HeldMemory } from '../../src/actor/held-memory.js'
 import { silentLog } from '../../src/actor/log.js'
 import { Clients } from '../../src/admission/clients.js'
 import { isRefusal, refuse } from '../../src/format/refusal.js'
@@ -43,6 +44,7 @@ export interface UploadRig {
   readonly pools: FreePools
   readonly room: HeldRoom
   readonly arriving: HeldRoom
+  readonly memory: HeldMemory
   /** Questions to the payment service, by their names. */
   readonly questions: string[]
   readonly noting: Noting
@@ -76,6 +78,8 @@ export interface RigOptions {
   readonly folder?: string
   /** Items in one bundle at most; absent: as usual. */
   readonly insideMax?: number
+  /** Memory of all requests; absent: plenty. */
+  readonly memoryMaxBytes?: number
 }
 
 const allFree: FreeRules = { itemMaxBytes: 107_520, walletBytes: 1e9, rangeBytes: 1e9, exemptWallets: [] }
@@ -100,6 +104,7 @@ export async function uploadRig(
     partsMaxBytes = 1e10,
     folder = scratch('uploads'),
     insideMax = 1_000_000,
+    memoryMaxBytes = 1e9,
   }: RigOptions = {},
 ): Promise<UploadRig> {
   const closing = new AbortController()
@@ -179,6 +184,7 @@ export async function uploadRig(
       expect: () => undefined,
     },
     itemMaxBytes,
+    memoryMaxBytes,
     blockedOwners,
     partsFolder: join(folder, 'parts'),
     partsMaxBytes,

@@ -4,7 +4,7 @@ import { type Id, idBytes, idOfBytes } from '../../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 
 /** An item as the header of its bundle (ANS-104) lists it: its offset counts from the bundle's start. */
-export type DirectoryEntry = Omit<BundleEntry, 'duplicate'>
+export type DirectoryEntry = BundleEntry
 
 /** Bytes `start` to `end` (exclusive) of a bundle. */
 export type ReadBundle = (start: number, end: number) => Promise<Uint8Array | Refusal>

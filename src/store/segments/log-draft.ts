@@ -60,6 +60,11 @@ export class LogDraft {
     return this.#sizeBytes
   }
 
+  /** What waits in memory. */
+  get memoryBytes(): number {
+    return this.#held.memoryBytes
+  }
+
   /**
    * Takes a piece; it may be used again on return. A promise: wait for it before the next one, the disk is behind. Undefined,
    * or a promise of it: go on. A refusal: the disk is full or fails, and all that is left to do is `discard`.

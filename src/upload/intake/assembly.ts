@@ -1,4 +1,5 @@
 import { type FileHandle, open } from 'node:fs/promises'
+import { MemoryShare } from '../../actor/held-memory.js'
 import type { ItemHeader } from '../../format/item.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { codeOf } from '../../store/blobs.js'
@@ -13,7 +14,7 @@ import {
 } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { ItemReader, type ReadItem } from './item-reader.js'
-import type { SingleUploadParts } from './single-upload.js'
+import { type SingleUploadParts, tooManyUploads } from './single-upload.js'
 import { Spool } from './spool.js'
 import type { TakeTerms } from './take-terms.js'
 
@@ -28,6 +29,7 @@ export class Assembly {
   readonly #spool: Spool
   #onRoom: () => void = () => undefined
   #isAdmitted = false
+  #share: MemoryShare | undefined
   /** Checks whether an item with this header could be paid for. */
   #foresee: ((header: ItemHeader) => Promise<UploadAnswer | undefined>) | undefined
 
@@ -51,6 +53,8 @@ export class Assembly {
     const { sizeBytes, charge, purchase } = how
     if (sizeBytes !== undefined && charge === undefined && purchase === undefined)
       this.#foresee = (header) => this.parts.intake.foresee(header, sizeBytes, uploader)
+    const client = (): string => uploader.range ?? ''
+    this.#share = new MemoryShare(this.parts.memory, client, () => this.#share?.leave())
     try {
       const item = await this.#read(pieces, onRead)
       if (!('status' in item)) return await this.parts.intake.accept(item, this.#spool, uploader, how)
@@ -58,6 +62,7 @@ export class Assembly {
       await charge?.giveBack()
       return item
     } finally {
+      this.#share.leave()
       await this.#spool.drop()
     }
   }
@@ -71,6 +76,7 @@ export class Assembly {
       if (failed !== undefined) return failed
     }
     onRead()
+    this.#share?.settle()
     const item = this.#reader.finish()
     return isRefusal(item) ? unreadable(item) : item
   }
@@ -125,6 +131,8 @@ export class Assembly {
         this.#onRoom = resolve
       })
     }
-    return this.#spool.refusal === undefined ? undefined : answerOf(this.#spool.refusal)
+    if (this.#spool.refusal !== undefined) return answerOf(this.#spool.refusal)
+    const heldBytes = this.#spool.memoryBytes + this.#reader.memoryBytes
+    return this.#share?.hold(heldBytes) === false ? tooManyUploads : undefined
   }
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import type { BundleEntry } from '../../format/bundle.js'
 import { BundleReader } from '../../format/bundle-reader.js'
 import type { ItemHeader } from '../../format/item.js'
 import { ItemVerifier } from '../../proof/item-verifier.js'
@@ -22,13 +23,12 @@ export class InsideReader {
   readonly #reader: BundleReader
   #verifier: ItemVerifier | undefined
   #digest = createHash('sha256')
-  /** Where each item begins, by its index. */
-  #starts: number[] = []
+  #entry: BundleEntry | undefined
 
   /** Of the item that is the bundle: bytes in front of its payload, and all of its bytes. */
   constructor(
     private readonly headerSize: number,
-    private readonly sizeBytes: number,
+    sizeBytes: number,
   ) {
     this.#reader = new BundleReader({ itemsMax, sizeBytes: sizeBytes - headerSize })
   }
@@ -37,14 +37,8 @@ export class InsideReader {
   push(bytes: Uint8Array, items: InsideItem[]): string | undefined {
     for (const event of this.#reader.push(bytes)) {
       if (event.kind === 'broken') return event.refusal.message
-      if (event.kind === 'entries') {
-        let at = this.headerSize + event.headerSize
-        this.#starts = event.entries.map(({ sizeBytes }) => {
-          at += sizeBytes
-          return at - sizeBytes
-        })
-      }
       if (event.kind === 'header') {
+        this.#entry = event.entry
         this.#verifier = new ItemVerifier(event.header)
         this.#digest = createHash('sha256')
       }
@@ -52,17 +46,17 @@ export class InsideReader {
         this.#verifier?.update(event.bytes)
         this.#digest.update(event.bytes)
       }
-      if (event.kind === 'end') this.#end(event.index, items)
+      if (event.kind === 'end') this.#end(items)
     }
     return undefined
   }
 
-  #end(index: number, items: InsideItem[]): void {
-    const verifier = this.#verifier
-    if (verifier === undefined) return
-    const start = this.#starts[index] ?? 0
-    const sizeBytes = (this.#starts[index + 1] ?? this.sizeBytes) - start
+  #end(items: InsideItem[]): void {
+    const [verifier, entry] = [this.#verifier, this.#entry]
+    if (verifier === undefined || entry === undefined) return
     const { header } = verifier
+    const { sizeBytes } = entry
+    const start = this.headerSize + entry.offset
     items.push({ header, start, sizeBytes, message: verifier.message(), digest: this.#digest.digest() })
     this.#verifier = undefined
   }

@@ -56,6 +56,11 @@ export class ItemReader {
     return this.#owners.isBlocked
   }
 
+  /** Memory of what was read of bundles inside. */
+  get memoryBytes(): number {
+    return this.#owners.memoryBytes
+  }
+
   /** Undefined until the header is whole. */
   get header(): ItemHeader | undefined {
     return this.#header

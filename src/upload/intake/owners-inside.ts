@@ -4,8 +4,8 @@ import { isListed } from '../../proof/owner-address.js'
 import { isBundle } from '../../source/roots/learned.js'
 
 /**
- * A table of so many entries is in memory while its bundle comes (15 MB). Only who pays can send so many: they are no free item.
- * Larger bundles are not looked into, and nothing of them is served before their block.
+ * A table of so many entries is in memory while its bundle comes (4 MB), whether or not its sender will pay: `memoryBytes` is
+ * counted. Larger bundles are not looked into, and nothing of them is served before their block.
  */
 const limits = { itemsMax: 100_000 }
 /** Deeper bundles are opened by no gateway (`location.depthMax`). */
@@ -18,6 +18,11 @@ export class OwnersInside {
 
   /** `blocked`: addresses of owners (`isListed`). May change at any time. */
   constructor(private readonly blocked: ReadonlySet<string>) {}
+
+  /** Of all tables. */
+  get memoryBytes(): number {
+    return this.#inside?.memoryBytes ?? 0
+  }
 
   /** Once, before the payload. */
   header({ signatureType, owner, tags }: Pick<ItemHeader, 'signatureType' | 'owner' | 'tags'>): void {
@@ -35,7 +40,8 @@ export class OwnersInside {
 
 /** Owners of the items in the payload of one bundle. */
 class PayloadOwners {
-  readonly #reader = new BundleReader(limits)
+  /** Undefined: nothing more can be read. */
+  #reader: BundleReader | undefined = new BundleReader(limits)
   /** Of the item that is read now, where it is a bundle. */
   #inside: PayloadOwners | undefined
 
@@ -44,15 +50,21 @@ class PayloadOwners {
     private readonly depth: number,
   ) {}
 
+  get memoryBytes(): number {
+    return (this.#reader?.memoryBytes ?? 0) + (this.#inside?.memoryBytes ?? 0)
+  }
+
   /** Takes the next bytes. Not to be called again after true. */
   hasBlocked(bytes: Uint8Array): boolean {
-    for (const event of this.#reader.push(bytes)) {
+    for (const event of this.#reader?.push(bytes) ?? []) {
       if (event.kind === 'header') {
         const { signatureType, owner, tags } = event.header
         if (isListed(this.blocked, signatureType, owner)) return true
         const isOpened = this.depth > 1 && isBundle(tags)
         this.#inside = isOpened ? new PayloadOwners(this.blocked, this.depth - 1) : undefined
       } else if (event.kind === 'payload' && this.#inside?.hasBlocked(event.bytes) === true) return true
+      else if (event.kind === 'end') this.#inside = undefined
+      else if (event.kind === 'broken' || event.kind === 'done') this.#reader = undefined
     }
     return false
   }

@@ -1,3 +1,4 @@
+import { type HeldMemory, MemoryShare } from '../../actor/held-memory.js'
 import type { ItemHeader } from '../../format/item.js'
 import { bareType, unknownType } from '../../format/media-type.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
@@ -29,8 +30,9 @@ export interface SingleUploadParts {
   readonly blockedOwners: ReadonlySet<string>
   /** Undefined: there is room, for so many bytes more. */
   readonly full: (bytes?: number) => UploadAnswer | undefined
-  /** What requests bring that are not over. */
+  /** What requests bring that are not over: on disk, and in memory. */
   readonly arriving: HeldRoom
+  readonly memory: HeldMemory
 }
 
 /** What a single upload is besides its item. */
@@ -76,6 +78,13 @@ const spamBytes = 100_372
 /** Smaller items arrive before the payment service could answer. */
 const foreseenMinBytes = 262_144
 
+/** Of a request for whose bytes there is no memory, or whose memory others need. */
+export const tooManyUploads = textAnswer(
+  503,
+  'Too many uploads come at the same time: try again',
+  '\r\nRetry-After: 10',
+)
+
 const dropped = textAnswer(
   503,
   'The disk of this service is nearly full, and others who send less need its room',
@@ -100,6 +109,7 @@ class Arrival implements BodySink {
   #isAdmitted = false
   /** What it holds of the disk; absent while it is small. */
   #holder: Holder | undefined
+  readonly #share: MemoryShare
   /** For a body of unknown length: the size at which the next check of credits is due. */
   #askAtBytes = foreseenMinBytes
   /** Questions that are open: the body waits for their answers. */
@@ -117,6 +127,8 @@ class Arrival implements BodySink {
     this.#spool = new Spool(parts.log, () => this.#resume())
     this.#digest = wholeDigestIn(request, 'content-digest', 'repr-digest')
     this.#reader = new ItemReader(this.#digest !== undefined, parts.blockedOwners)
+    const client = (): string => uploader.range ?? ''
+    this.#share = new MemoryShare(parts.memory, client, () => this.#end(tooManyUploads))
   }
 
   begin(request: Request): void {
@@ -156,6 +168,8 @@ class Arrival implements BodySink {
     this.#askAgain()
     if (!this.#spool.write(bytes)) this.#flow?.pause()
     else if (this.#spool.refusal !== undefined) this.#end(answerOf(this.#spool.refusal))
+    if (!this.#isOver && !this.#share.hold(this.#spool.memoryBytes + this.#reader.memoryBytes))
+      this.#end(tooManyUploads)
   }
 
   /** Counts what is on disk. Others write, too: the disk may be full before a large body is here. */
@@ -175,6 +189,7 @@ class Arrival implements BodySink {
   }
 
   #leave(): void {
+    this.#share.leave()
     if (this.#holder !== undefined) this.parts.arriving.leave(this.#holder)
   }
 
@@ -219,6 +234,7 @@ class Arrival implements BodySink {
       return
     }
     this.#isOver = true
+    this.#share.settle()
     if (this.#holder !== undefined) this.parts.arriving.setBusy(this.#holder, true)
     const { purchase } = this.terms
     void this.parts.intake

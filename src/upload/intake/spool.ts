@@ -1,3 +1,4 @@
+import { Gathered } from '../../format/gathered.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
 import type { LogDraft } from '../../store/segments/log-draft.js'
@@ -8,7 +9,7 @@ import type { RecordDigest } from '../../store/segments/segment-record.js'
 export class Spool {
   readonly #draft: LogDraft
   /** What came while the disk was behind, in its order. */
-  readonly #late: Uint8Array[] = []
+  #late = new Gathered()
   #refusal: Refusal | undefined
   #behind: Promise<void> | undefined
   #isOver = false
@@ -25,8 +26,8 @@ export class Spool {
   write(bytes: Uint8Array): boolean {
     if (this.#isOver || this.#refusal !== undefined) return true
     if (this.#behind !== undefined) {
-      // What was on its way before the pause: a piece or two.
-      this.#late.push(Buffer.from(bytes))
+      // What was on its way before the pause: of a body in chunks some thousand pieces.
+      this.#late.add(bytes)
       return false
     }
     const outcome = this.#draft.write(bytes)
@@ -41,13 +42,19 @@ export class Spool {
   /** Until all that came is written, nothing is written past it. */
   async #catchUp(first: Promise<Refusal | undefined>): Promise<void> {
     let outcome = await first
-    while (this.#late.length > 0) {
-      const next = this.#late.shift()
-      if (next !== undefined && !this.#isOver && !isRefusal(outcome)) outcome = await this.#draft.write(next)
+    while (this.#late.sizeBytes > 0) {
+      const next = this.#late.bytes()
+      this.#late = new Gathered()
+      if (!this.#isOver && !isRefusal(outcome)) outcome = await this.#draft.write(next)
     }
     this.#refusal ??= outcome
     this.#behind = undefined
     this.onRoom()
+  }
+
+  /** What waits in memory. */
+  get memoryBytes(): number {
+    return this.#draft.memoryBytes + this.#late.roomBytes
   }
 
   /** More is not taken before `onRoom`. */

@@ -1,3 +1,4 @@
+import { Gathered } from '../../format/gathered.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { BodyFlow, BodySink, Request } from '../../http/exchange.js'
 import { answerOf, type UploadAnswer } from '../calls/upload-answers.js'
@@ -38,7 +39,7 @@ const superseded: UploadAnswer = { status: 409, text: 'Another request of this u
 export class AppendArrival implements BodySink {
   #flow: BodyFlow | undefined
   #target: AppendTarget | undefined
-  #early: Buffer[] = []
+  #early = new Gathered()
   #ended: { readonly refusal: Refusal | undefined } | undefined
   #draft: PartDraft | undefined
   #start = 0
@@ -64,7 +65,9 @@ export class AppendArrival implements BodySink {
   into(target: AppendTarget): Promise<Appended> {
     this.#target = target
     this.#start = target.offset
-    for (const piece of this.#early.splice(0)) this.piece(piece)
+    const early = this.#early.bytes()
+    this.#early = new Gathered()
+    if (early.length > 0) this.piece(early)
     if (this.#ended !== undefined) this.over(this.#ended.refusal)
     else if (this.#outcome === undefined) this.#flow?.resume()
     return this.#done
@@ -80,7 +83,7 @@ export class AppendArrival implements BodySink {
     if (this.#outcome !== undefined) return
     const target = this.#target
     if (target === undefined) {
-      this.#early.push(Buffer.from(bytes))
+      this.#early.add(bytes)
       return
     }
     const fits = bytes.subarray(0, target.maxBytes - this.#came)

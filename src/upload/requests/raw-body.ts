@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
+import { Gathered } from '../../format/gathered.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import type { BodyFlow, BodySink, Request } from '../../http/exchange.js'
 import { codeOf } from '../../store/blobs.js'
@@ -9,12 +10,14 @@ import { diskRefusal } from '../../store/disk-error.js'
 import { makeFolder } from '../../store/folder.js'
 import type { UploadAnswer } from '../calls/upload-answers.js'
 
-/** More lies in a file: so a hundred uploads at once take 25 MiB of memory. */
+/** More lies in a file. */
 const memoryMaxBytes = 262_144
 
 export interface RawPlace {
   readonly folder: string
   readonly maxBytes: number
+  /** It has so many bytes in memory now. An answer: there is no room for them. */
+  readonly remember: (bytes: number) => UploadAnswer | undefined
   /** Bytes came that go to the disk. An answer: there is no room for them. */
   readonly hold: (bytes: number) => UploadAnswer | undefined
   /** Called repeatedly as the body grows; absent: its length is known. An answer: no more of it is wanted. */
@@ -25,7 +28,11 @@ export interface RawPlace {
 export class RawBody implements BodySink {
   readonly #path: string
   #flow: BodyFlow | undefined
-  #pieces: Uint8Array[] = []
+  /** What is not in the file. */
+  #gathered = new Gathered()
+  /** Bytes that are in the file, or were counted for it. */
+  #heldBytes = 0
+  #isWriting = false
   #sizeBytes = 0
   #file: Promise<FileHandle> | undefined
   #writing: Promise<void> = Promise.resolve()
@@ -65,7 +72,7 @@ export class RawBody implements BodySink {
 
   /** What the body is made of: bytes, or a file. */
   get parts(): readonly (string | Uint8Array)[] {
-    return this.#file === undefined ? this.#pieces : [this.#path]
+    return this.#file === undefined ? [this.#gathered.bytes()] : [this.#path]
   }
 
   piece(bytes: Uint8Array): void {
@@ -76,17 +83,16 @@ export class RawBody implements BodySink {
       return
     }
     this.onPiece(bytes)
-    this.#pieces.push(Buffer.from(bytes))
-    if (this.#file === undefined && this.#sizeBytes <= memoryMaxBytes) return
-    const waiting = this.#pieces
-    this.#pieces = []
-    const noRoom = this.place.hold(waiting.reduce((sum, piece) => sum + piece.length, 0))
+    this.#gathered.add(bytes)
+    const noRoom = this.place.remember(this.#gathered.roomBytes) ?? this.#holdOnDisk()
     if (noRoom !== undefined) {
       this.fail(noRoom)
       return
     }
-    this.#writing = this.#writing.then(() => this.#write(waiting))
-    this.#hold(this.#writing.then(() => true))
+    if (this.#heldBytes > 0 && !this.#isWriting) {
+      this.#isWriting = true
+      this.#hold(this.#writeAll().then(() => true))
+    }
     const { closedAt } = this.place
     if (closedAt === undefined || this.#sizeBytes <= this.#askAtBytes) return
     this.#askAtBytes = this.#sizeBytes * 2
@@ -96,6 +102,13 @@ export class RawBody implements BodySink {
         return answer === undefined
       }),
     )
+  }
+
+  #holdOnDisk(): UploadAnswer | undefined {
+    if (this.#sizeBytes <= memoryMaxBytes) return undefined
+    const noRoom = this.place.hold(this.#sizeBytes - this.#heldBytes)
+    this.#heldBytes = this.#sizeBytes
+    return noRoom
   }
 
   /** Nothing of it is kept, and the rest is not waited for. */
@@ -116,8 +129,17 @@ export class RawBody implements BodySink {
     this.#writing = Promise.all([this.#writing, over]).then(() => undefined)
   }
 
-  async #write(pieces: readonly Uint8Array[]): Promise<void> {
-    if (this.#failure !== undefined) return
+  /** What comes meanwhile, which the server had read before the pause, is written behind it. */
+  async #writeAll(): Promise<void> {
+    while (this.#gathered.sizeBytes > 0 && this.#failure === undefined) {
+      const waiting = this.#gathered.bytes()
+      this.#gathered = new Gathered()
+      await this.#write(waiting)
+    }
+    this.#isWriting = false
+  }
+
+  async #write(bytes: Uint8Array): Promise<void> {
     try {
       if (this.#file === undefined) {
         makeFolder(this.place.folder)
@@ -125,7 +147,7 @@ export class RawBody implements BodySink {
       }
       const file = await this.#file
       // Goes on behind a short write, which a disk that is nearly full makes.
-      for (const piece of pieces) await file.writeFile(piece)
+      await file.writeFile(bytes)
     } catch (error) {
       if (codeOf(error) === undefined) throw error
       this.fail(diskRefusal(error))
@@ -145,7 +167,7 @@ export class RawBody implements BodySink {
   /** Nothing of it is needed any more. */
   async drop(): Promise<void> {
     this.#failure ??= { refused: 'busy', fault: 'self', message: 'the upload was dropped' }
-    this.#pieces = []
+    this.#gathered = new Gathered()
     if (this.#file === undefined) return
     const file = await this.#file.catch((error: unknown) => {
       if (codeOf(error) === undefined) throw error

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '../../actor/clock.js'
+import { MemoryShare } from '../../actor/held-memory.js'
 import { encodeTags } from '../../format/avro-tags.js'
 import { encodeItemHeader, type ItemHeader, parseItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
@@ -10,7 +11,7 @@ import type { ItemSigner } from '../../proof/sign.js'
 import { answerOf, closedAnswer, textAnswer, tooLarge, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { Assembly } from '../intake/assembly.js'
-import { lengthOf, type SingleUploadParts } from '../intake/single-upload.js'
+import { lengthOf, type SingleUploadParts, tooManyUploads } from '../intake/single-upload.js'
 import type { TakeTerms } from '../intake/take-terms.js'
 import type { FreePools } from '../records/free-pools.js'
 import type { Charged } from '../selling/charging.js'
@@ -163,7 +164,7 @@ export class RawUpload {
   ): Promise<UploadAnswer> {
     const item = new RawItem(this.parts.signer, [...wish.tags, ...this.#ownTags(wish)])
     const digest = createHash('sha256').update(encodeTags(wish.tags))
-    const { arriving, folder } = this.parts
+    const { arriving, folder, memory } = this.parts
     const holder = arriving.enter({
       client: uploader.range,
       hasPlace: false,
@@ -178,7 +179,17 @@ export class RawUpload {
       if (crowded === undefined) arriving.grow(holder, bytes, 0)
       return crowded
     }
-    const body = new RawBody({ folder, maxBytes, hold, closedAt }, (bytes) => {
+    const share = new MemoryShare(
+      memory,
+      () => uploader.range ?? '',
+      () => {
+        share.leave()
+        body.fail(tooManyUploads)
+      },
+    )
+    const remember = (bytes: number): UploadAnswer | undefined =>
+      share.hold(bytes) ? undefined : tooManyUploads
+    const body = new RawBody({ folder, maxBytes, remember, hold, closedAt }, (bytes) => {
       digest.update(bytes)
       item.update(bytes)
     })
@@ -197,10 +208,12 @@ export class RawUpload {
         return arrived.refused === 'too-large' ? onMore : answerOf(arrived)
       }
       arriving.setBusy(holder, true)
+      share.settle()
       const terms = await how(body.sizeBytes, digest.digest('base64url'))
       return 'status' in terms ? terms : await this.#sign(item, body, uploader, terms)
     } finally {
       arriving.leave(holder)
+      share.leave()
       await body.drop()
     }
   }

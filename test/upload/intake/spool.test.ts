@@ -16,13 +16,15 @@ class SlowDraft {
   readonly written: number[] = []
 
   write(piece: Uint8Array): undefined | Promise<undefined> {
-    const number = Buffer.from(piece).readUInt32BE()
+    // Of what came while it was behind there may be several.
+    const bytes = Buffer.from(piece)
+    const numbers = Array.from({ length: bytes.length / 4 }, (_, at) => bytes.readUInt32BE(at * 4))
     if (random() < 0.5) {
-      this.written.push(number)
+      this.written.push(...numbers)
       return undefined
     }
     return pause(random() * 3).then(() => {
-      this.written.push(number)
+      this.written.push(...numbers)
       return undefined
     })
   }

@@ -5,6 +5,7 @@ import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../../src/actor/clock.js'
+import { HeldMemory } from '../../../src/actor/held-memory.js'
 import { silentLog } from '../../../src/actor/log.js'
 import type { Environment } from '../../../src/store/lmdb.js'
 import { type MultipartRecord, uploadLivesMs } from '../../../src/upload/parts/multipart-record.js'
@@ -73,6 +74,7 @@ function sceneOf(
     blockedOwners: new Set(),
     full: () => undefined,
     arriving: new HeldRoom({ ...sharesOfRequests, disk }),
+    memory: new HeldMemory(1e9),
     uploads: new Uploads(environment),
     records,
     files: new PartFiles(folder),

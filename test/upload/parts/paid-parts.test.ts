@@ -1,8 +1,10 @@
 /** Uploads in parts that are paid for at their beginning: their money is spent once, for what was accepted, or given back. */
+
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { type Clock, systemClock } from '../../../src/actor/clock.js'
+import { HeldMemory } from '../../../src/actor/held-memory.js'
 import { silentLog } from '../../../src/actor/log.js'
 import type { Id } from '../../../src/format/id.js'
 import { parseItemHeader } from '../../../src/format/item.js'
@@ -109,6 +111,7 @@ async function scene(
     blockedOwners: new Set(),
     full: () => undefined,
     arriving: new HeldRoom({ ...sharesOfRequests, disk }),
+    memory: new HeldMemory(1e9),
     uploads,
     records,
     files,
