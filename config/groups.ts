@@ -9,6 +9,7 @@ const titles: Readonly<Record<SettingsTable, string>> = {
   retrieval: 'Sources of content, and the cache',
   contentStore: 'Object store below the disk (S3)',
   cluster: 'Several machines',
+  clickhouse: 'Index of several machines (ClickHouse)',
   absence: 'Ids that nobody knows',
   peers: 'Other gateways',
   chunks: 'Chunks',

@@ -15,7 +15,7 @@ export type PeerSettingFate =
 /** Names that are often set for other programs, too: they are named where an operator moves over, and not at each start. */
 const beside: readonly (readonly [names: RegExp, fate: PeerSettingFate, why: string])[] = [
   [/^AWS_/, 'not there', 'of buckets only that of CONTENT_STORE=s3 is read'],
-  [/^CLICKHOUSE_/, 'not there', 'GraphQL is answered from the own index; no other database is read'],
+  [/^CLICKHOUSE_/, 'not needed', 'it is for the importer or the server; sluice index push fills the tables'],
   [
     /^(LOCAL_DATASETS_PATH|PARQUET_DATA_PATH|ETL_STAGING_PATH)$/,
     'not needed',

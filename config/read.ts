@@ -2,6 +2,7 @@ import { absence } from './absence.js'
 import { answers } from './answers.js'
 import { bands } from './bands.js'
 import { chunks } from './chunks.js'
+import { clickhouse, clickhouseFaults } from './clickhouse.js'
 import { client } from './client.js'
 import { cluster, clusterFaults } from './cluster.js'
 import { contentStore, contentStoreFaults } from './content-store.js'
@@ -35,6 +36,7 @@ const tables = {
   retrieval,
   contentStore,
   cluster,
+  clickhouse,
   absence,
   peers,
   chunks,
@@ -250,6 +252,7 @@ function contradictions(config: Config): string[] {
   wrong.push(...uploadFaults(config.uploads, config.contentStore.kind !== 'none'))
   wrong.push(...contentStoreFaults(config.contentStore))
   wrong.push(...clusterFaults(config.cluster))
+  wrong.push(...clickhouseFaults(config.clickhouse))
   const { subscriptions, registry } = config.swarm
   if (registry === undefined && subscriptions.some((one) => 'publisher' in one)) {
     wrong.push('INDEX_SUBSCRIPTIONS: a wallet needs INDEX_REGISTRY')

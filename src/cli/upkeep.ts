@@ -12,29 +12,37 @@ import { checkWhileIdle, claimDataFolder } from '../main/data-folder.js'
 import { exitCode } from './exit-code.js'
 import { paint } from './paint.js'
 
-const help = `sluice index: checks, compacts or measures the index of the chain
+const help = `sluice index: checks, compacts, measures or shares the index of the chain
 
 Usage: sluice index check
        sluice index compact
        sluice index stats
+       sluice index push [--from HEIGHT] [--to HEIGHT]
 
   check    reads every entry of every table and every segment, and prints contradictions; may run while the gateway runs.
            Ends with code 4 where something is wrong
   compact  moves stable rows into segments, merges these, and rewrites the tables without unused space, into a new file that
            replaces the old one; the gateway must not run
   stats    prints what each part of the index takes on disk; may run while the gateway runs
+  push     writes heights that no fork can replace into ClickHouse (CLICKHOUSE_URL): makes the tables that are missing, begins
+           behind what is there, and may run while the gateway runs. What is written again counts once. Killed at any moment, a
+           second run continues from the last record
+
+  --from   begins with this height, also where it was written before
+  --to     ends with it
 
 All work on DATA_PATH/catalog.
 
 Examples:
   DATA_PATH=/srv/sluice sluice index check
+  CLICKHOUSE_URL=https://clickhouse.internal:8443 sluice index push
 `
 
 /** Maintenance of the index. */
 export async function index(words: readonly string[]): Promise<number> {
   const { values, positionals } = parseArgs({
     args: [...words],
-    options: { help: { type: 'boolean' } },
+    options: { help: { type: 'boolean' }, from: { type: 'string' }, to: { type: 'string' } },
     allowPositionals: true,
   })
   const [what] = positionals
@@ -45,16 +53,25 @@ export async function index(words: readonly string[]): Promise<number> {
   const config = readConfig()
   if (Array.isArray(config)) return wrong(config.join('\n  '))
   const path = join(resolve(config.server.dataPath), 'catalog')
-  if (what !== 'check' && what !== 'compact' && what !== 'stats') {
-    return wrong('give check, compact or stats; see sluice index --help')
+  if (what !== 'check' && what !== 'compact' && what !== 'stats' && what !== 'push') {
+    return wrong('give check, compact, stats or push; see sluice index --help')
   }
+  const bounds = [values.from, values.to].filter((text) => text !== undefined)
+  if (bounds.some((text) => !/^\d{1,9}$/.test(text)) || (what !== 'push' && bounds.length > 0))
+    return wrong('--from and --to of push want a height')
   if (!existsSync(path)) return wrong(`there is no index at ${path}: set DATA_PATH`)
   const root = resolve(config.server.dataPath)
   const { segmentRows: rows, forkDepthMax: forkDepth } = config.indexing
   if (what === 'compact') return compact(root, path, { rows, forkDepth })
   if (what === 'stats') return stats(path)
   await checkWhileIdle(root)
-  return check(path)
+  if (what === 'check') return check(path)
+  const heightIn = (text: string | undefined): number | undefined =>
+    text === undefined ? undefined : Number(text)
+  return (await import('./clickhouse-push.js')).pushIndex(config, {
+    from: heightIn(values.from),
+    to: heightIn(values.to),
+  })
 }
 
 function wrong(message: string): number {

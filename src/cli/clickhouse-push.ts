@@ -1,0 +1,88 @@
+import type { Config } from '../../config/read.js'
+import { systemClock } from '../actor/clock.js'
+import { Effort } from '../catalog/effort.js'
+import { Generations } from '../catalog/generations.js'
+import { ChainIndex } from '../catalog/index-reader.js'
+import { openCatalogTables } from '../catalog/tables.js'
+import type { ClickhouseClient } from '../clickhouse/clickhouse-client.js'
+import { type StableHeights, wholeHeights } from '../clickhouse/heights.js'
+import { ensureTables, IndexPush, type PushProgress } from '../clickhouse/index-push.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
+import { folders } from '../threads/folders.js'
+import { openClickhouse } from '../threads/open-clickhouse.js'
+import { exitCode } from './exit-code.js'
+import { grouped, Progress } from './progress-line.js'
+
+/** What the words of the command name. */
+export interface PushWanted {
+  readonly from: number | undefined
+  readonly to: number | undefined
+}
+
+/** Writes the stable heights of the index here into ClickHouse. Resolves with the exit code. */
+export async function pushIndex(config: Config, wanted: PushWanted): Promise<number> {
+  const client = openClickhouse(config)
+  if (client === undefined) return failed(exitCode.usage, 'CLICKHOUSE_URL is not set')
+  const { environment } = openCatalogTables(folders(config).catalog)
+  const index = new ChainIndex(environment, new Generations())
+  try {
+    index.refresh()
+    return await pushed(client, index, config.indexing.forkDepthMax, wanted)
+  } finally {
+    await client.close()
+    await environment.close()
+  }
+}
+
+function failed(code: number, message: string): number {
+  process.stderr.write(`sluice index push: ${message}\n`)
+  return code
+}
+
+function refused({ refused: reason, message }: Refusal): number {
+  return failed(reason === 'upstream' ? exitCode.failed : exitCode.unreachable, message)
+}
+
+async function pushed(
+  client: ClickhouseClient,
+  index: ChainIndex,
+  forkDepth: number,
+  wanted: PushWanted,
+): Promise<number> {
+  const made = await ensureTables(client)
+  if (isRefusal(made)) return refused(made)
+  const before = await wholeHeights(client)
+  if (isRefusal(before)) return refused(before)
+  const range = rangeOf(index, forkDepth, before, wanted)
+  if (range === undefined) return failed(exitCode.notFound, 'the index has no stable heights')
+  if (range.to < range.from) {
+    process.stdout.write(`ClickHouse has all stable heights, up to ${range.to}\n`)
+    return exitCode.done
+  }
+  const progress = new Progress('push', systemClock)
+  const endless = new Effort(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, { monotonic: () => 0 })
+  const all = index.count({ minHeight: range.from, maxHeight: range.to }, endless) ?? 0
+  const show = ({ rows, height }: PushProgress): void => progress.show(rows, all, `up to height ${height}`)
+  const done = await new IndexPush(client, index, systemClock).run(range, show)
+  if (done === 'replaced') throw new Error('a push by hand has no lease')
+  if (isRefusal(done)) return refused(done)
+  progress.end(done.rows, all)
+  const left = done.leftOut === 0 ? '' : `; ${grouped(done.leftOut)} have no place in the tables`
+  process.stdout.write(`${grouped(done.rows)} rows of the heights ${range.from} to ${done.height}${left}\n`)
+  return exitCode.done
+}
+
+/** Behind what is there, where nothing else is named; undefined: there is nothing stable. */
+function rangeOf(
+  index: ChainIndex,
+  forkDepth: number,
+  before: StableHeights | undefined,
+  wanted: PushWanted,
+): StableHeights | undefined {
+  const top = index.topHeight()
+  if (top === undefined || top < forkDepth) return undefined
+  const to = Math.min(wanted.to ?? top, top - forkDepth)
+  const lowest = index.linkedDown(to, to + 1)
+  const from = wanted.from ?? (before === undefined || before.to + 1 < lowest ? lowest : before.to + 1)
+  return { from: Math.max(from, lowest), to }
+}

@@ -1,0 +1,168 @@
+import { Backoff } from '../actor/backoff.js'
+import type { Clock } from '../actor/clock.js'
+import { FairSlots } from '../actor/fair-slots.js'
+import { LateSignal } from '../actor/late-signal.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { GatewayLine, type LineQuestion } from '../source/upstream/gateway-line.js'
+
+export interface ClickhouseOptions {
+  /** Base URL without a path. */
+  readonly url: string
+  readonly database: string
+  readonly user: string
+  readonly password: string
+  /** Until the answer to a query, connecting included. */
+  readonly timeoutMs: number
+  /** The same for a statement that writes. */
+  readonly writeMs: number
+  /** Statements under way at once, and that wait for their turn; more are refused. */
+  readonly slots: number
+  readonly waitingMax: number
+}
+
+/** Why ClickHouse is not used now; undefined: it is well, as far as is known. */
+export type ClickhouseFault = 'away' | 'credentials' | 'denied' | 'tables' | 'failed'
+
+/** Settings of one statement, as ClickHouse names them. */
+export type StatementSettings = Readonly<Record<string, string | number>>
+
+const restOptions = { failuresMax: 3, restMs: 1000, restMaxMs: 30_000 }
+/** While one statement tries whether ClickHouse is well again, others wait for so long. */
+const trialMs = 500
+const errorMaxBytes = 65_536
+/** Codes of ClickHouse's exceptions that mean more than that a statement failed. */
+const codes: ReadonlyMap<number, ClickhouseFault> = new Map([
+  ...[193, 194, 516].map((code): [number, ClickhouseFault] => [code, 'credentials']),
+  ...[497, 164].map((code): [number, ClickhouseFault] => [code, 'denied']),
+  ...[47, 60, 81].map((code): [number, ClickhouseFault] => [code, 'tables']),
+])
+/** The bound of a statement was met, not ClickHouse's own: it is well. */
+const boundCodes = new Set([158, 159, 160, 241, 307, 396])
+
+/**
+ * The HTTP interface of one ClickHouse, with time-outs, bounds and a pause after failures of our own. Its credentials travel in
+ * header lines, and stand in no message and no log.
+ */
+export class ClickhouseClient {
+  readonly #line: GatewayLine
+  readonly #slots: FairSlots
+  readonly #rest: Backoff
+  #fault: ClickhouseFault | undefined
+
+  constructor(
+    private readonly options: ClickhouseOptions,
+    private readonly clock: Clock,
+  ) {
+    const { timeoutMs: headMs, slots: max, waitingMax } = options
+    this.#line = new GatewayLine({ headMs, stallMs: headMs, connectionsMax: max }, clock)
+    this.#slots = new FairSlots({ max, waitingMax })
+    this.#rest = new Backoff(restOptions, clock)
+  }
+
+  get fault(): ClickhouseFault | undefined {
+    return this.#fault
+  }
+
+  /**
+   * The answer to a query, at most `maxBytes`. Refusals: `busy` (left alone after failures, or too many wait), `late`,
+   * `upstream`, and `too-large` where the statement met one of its own bounds. Never rejects.
+   */
+  async ask(sql: string, maxBytes: number, settings: StatementSettings = {}): Promise<Buffer | Refusal> {
+    const body = Buffer.from(sql)
+    const bounds = { max_execution_time: Math.ceil(this.options.timeoutMs / 1000), ...settings }
+    const query = { readonly: '2', ...bounds }
+    const once = (): Promise<Buffer | Refusal> => this.#send(query, body, maxBytes, this.options.timeoutMs)
+    return this.#guarded(once)
+  }
+
+  /** Carries out a statement that writes; `rows` is its data. */
+  async write(sql: string, rows?: Buffer, settings: StatementSettings = {}): Promise<'done' | Refusal> {
+    const body = rows ?? Buffer.from(sql)
+    const query = rows === undefined ? settings : { query: sql, ...settings }
+    const done = await this.#guarded(() => this.#send(query, body, errorMaxBytes, this.options.writeMs))
+    return isRefusal(done) ? done : 'done'
+  }
+
+  async #guarded(act: () => Promise<Buffer | Refusal>): Promise<Buffer | Refusal> {
+    if (this.#rest.isOn) return refuse('busy', 'upstream', 'ClickHouse failed; it is tried again soon')
+    if (this.#rest.isDue) this.#rest.hold(trialMs)
+    const slot = await this.#slots.wait()
+    if (isRefusal(slot)) return slot
+    try {
+      return await act()
+    } finally {
+      slot()
+    }
+  }
+
+  async #send(
+    query: StatementSettings,
+    body: Buffer,
+    maxBytes: number,
+    headMs: number,
+  ): Promise<Buffer | Refusal> {
+    const { url, database, user, password } = this.options
+    // The answer is whole before its status: a failure never stands behind rows.
+    const words = new URLSearchParams({ database, wait_end_of_query: '1' })
+    for (const [name, value] of Object.entries(query)) words.set(name, String(value))
+    const question: LineQuestion = {
+      method: 'POST',
+      path: `/?${words}`,
+      headers: {
+        'x-clickhouse-user': user,
+        'x-clickhouse-key': password,
+        'content-type': 'application/octet-stream',
+        'content-length': String(body.length),
+      },
+      body: () => body,
+      headMs,
+    }
+    const stop = new LateSignal()
+    const overall = this.clock.after(headMs, () => stop.abort())
+    const answer = await this.#line.ask(url, question, stop.signal)
+    if (isRefusal(answer)) {
+      overall.cancel()
+      return this.#failed('away', answer)
+    }
+    const isWell = answer.statusCode === 200 && answer.headers['x-clickhouse-exception-code'] === undefined
+    const pieces = await answer.collect(isWell ? maxBytes : errorMaxBytes)
+    overall.cancel()
+    if (isRefusal(pieces)) return this.#failed('away', pieces)
+    const bytes = Buffer.concat(pieces)
+    return isWell ? this.#well(bytes) : this.#refused(answer.statusCode, bytes)
+  }
+
+  #well(bytes: Buffer): Buffer {
+    this.#recovered()
+    this.#fault = undefined
+    return bytes
+  }
+
+  /** It answers: nobody has to wait any longer. */
+  #recovered(): void {
+    if (this.#rest.isDue) this.#rest.hold(0)
+    this.#rest.well()
+  }
+
+  #refused(status: number, text: Buffer): Refusal {
+    const words = text.toString('utf8', 0, 400).replaceAll(/\s+/g, ' ').trim()
+    const code = Number(/Code: (\d+)/.exec(words)?.[1])
+    if (boundCodes.has(code)) {
+      this.#recovered()
+      return refuse('too-large', 'client', 'ClickHouse needs more than a query may take')
+    }
+    const fault = codes.get(code) ?? 'failed'
+    return this.#failed(fault, refuse('upstream', 'upstream', `ClickHouse answers ${status}: ${words}`))
+  }
+
+  #failed(fault: ClickhouseFault, refusal: Refusal): Refusal {
+    this.#rest.failed()
+    this.#fault = fault
+    const message = refusal.message.replace(this.options.url, 'ClickHouse')
+    return { ...refusal, message }
+  }
+
+  close(): Promise<void> {
+    return this.#line.close()
+  }
+}

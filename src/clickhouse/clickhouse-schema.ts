@@ -1,0 +1,97 @@
+/**
+ * The tables in ClickHouse. Four are those of ar-io-node, column by column: the same rows in four orders. An operator keeps the
+ * database that its importer has filled, and its gateway reads what is written here.
+ */
+
+/** Columns of the four tables, in order. BLOB is String: bytes themselves, '' and 0 where there is nothing. */
+export const rowColumns: readonly (readonly [name: string, type: string])[] = [
+  ['height', 'UInt32'],
+  ['block_transaction_index', 'UInt16'],
+  ['is_data_item', 'Bool'],
+  ['id', 'String'],
+  ['anchor', 'String'],
+  ['owner_address', 'String'],
+  ['target', 'String'],
+  ['quantity', 'Decimal(20, 0)'],
+  ['reward', 'Decimal(20, 0)'],
+  ['data_size', 'UInt64'],
+  ['content_type', 'String'],
+  ['format', 'UInt8'],
+  ['data_root', 'String'],
+  ['parent_id', 'String'],
+  ['block_indep_hash', 'String'],
+  ['block_timestamp', 'UInt32'],
+  ['block_previous_block', 'String'],
+  ['indexed_at', 'UInt64'],
+  ['inserted_at', 'DateTime'],
+  ['offset', 'UInt64'],
+  ['size', 'UInt64'],
+  ['data_offset', 'UInt64'],
+  ['owner_offset', 'UInt64'],
+  ['owner_size', 'UInt64'],
+  ['owner', 'String'],
+  ['signature_offset', 'UInt64'],
+  ['signature_size', 'UInt64'],
+  ['signature_type', 'UInt32'],
+  ['root_transaction_id', 'String'],
+  ['root_parent_offset', 'UInt64'],
+  ['tags', 'Array(Tuple(String, String))'],
+  ['tags_count', 'UInt32'],
+]
+
+/** Place of a row in the chain, in the order of the index. */
+export const chainOrder = ['height', 'block_transaction_index', 'is_data_item', 'id'] as const
+
+/** The tables that have each row, and what they are sorted by. */
+export const rowTables = {
+  transactions: chainOrder,
+  id_transactions: ['id'],
+  owner_transactions: ['owner_address', ...chainOrder],
+  target_transactions: ['target', ...chainOrder],
+} as const satisfies Readonly<Record<string, readonly string[]>>
+
+export type RowTable = keyof typeof rowTables
+
+/**
+ * Rows by their tags, which the four tables find by reading all rows only: a line for each tag of each row, by a hash of its name
+ * and value. A view fills it with each row that is written to `transactions`, whoever writes.
+ */
+export const tagTable = 'sluice_tags'
+const tagView = 'sluice_tags_view'
+
+/** Which heights are here as a whole, by whom they were written. */
+export const heightsTable = 'sluice_heights'
+
+/** What a tag is called in `sluice_tags`; both sides are computed by ClickHouse. */
+export const tagHash = (name: string, value: string): string => `sipHash64(${name}, ${value})`
+
+const tagsOf = `SELECT ${tagHash('tag.1', 'tag.2')} AS tag_hash, ${chainOrder.join(', ')}, inserted_at`
+
+/** What makes the tables that are missing; each may be carried out again. */
+export function schemaStatements(): readonly string[] {
+  const columns = rowColumns.map(([name, type]) => `${name} ${type}`).join(', ')
+  const rows = Object.entries(rowTables).map(([name, key]) => {
+    return (
+      `CREATE TABLE IF NOT EXISTS ${name} (${columns}) ENGINE = ReplacingMergeTree(inserted_at) ` +
+      `PRIMARY KEY (${key.join(', ')}) ORDER BY (${key.join(', ')})`
+    )
+  })
+  return [
+    ...rows,
+    `CREATE TABLE IF NOT EXISTS ${tagTable} (tag_hash UInt64, height UInt32, block_transaction_index UInt16, ` +
+      `is_data_item Bool, id String, inserted_at DateTime) ENGINE = ReplacingMergeTree(inserted_at) ` +
+      `ORDER BY (tag_hash, ${chainOrder.join(', ')})`,
+    `CREATE TABLE IF NOT EXISTS ${heightsTable} (from_height UInt32, to_height UInt32, row_count UInt64, ` +
+      'version UInt64, written_at DateTime DEFAULT now()) ENGINE = ReplacingMergeTree(version) ORDER BY from_height',
+    `CREATE MATERIALIZED VIEW IF NOT EXISTS ${tagView} TO ${tagTable} AS ` +
+      `${tagsOf} FROM transactions ARRAY JOIN tags AS tag`,
+  ]
+}
+
+/** Writes the tags of rows that were in `transactions` before the view was made. */
+export function tagStatement(fromHeight: number, toHeight: number): string {
+  return (
+    `INSERT INTO ${tagTable} ${tagsOf} FROM transactions ARRAY JOIN tags AS tag ` +
+    `WHERE height BETWEEN ${fromHeight} AND ${toHeight}`
+  )
+}
