@@ -9,8 +9,9 @@ export const clickhouse = {
     default: undefined,
     read: readUrl,
     why:
-      'ClickHouse with the index of stable heights, in the tables of ar-io-node; its path names the database ' +
-      '(default). Unset: GraphQL is answered by the index of this machine alone.',
+      'ClickHouse with the index of older blocks, in the tables of ar-io-node; its path names the database (default). ' +
+      'GraphQL reads from it the heights that sluice index push has recorded there, and all others from the index of ' +
+      'this machine. Unset: from that index alone.',
   }),
   user: text({
     env: 'CLICKHOUSE_USER',
@@ -37,7 +38,9 @@ export const clickhouse = {
     default: 2000,
     min: 50,
     max: 60_000,
-    why: 'Until an answer of ClickHouse to a query. After three failures in a row it is left alone for 1 to 30 seconds.',
+    why:
+      'Until an answer of ClickHouse to a query; ClickHouse itself ends it after 0.7 of that. After three failures in a row ' +
+      'it is left alone for 1 to 30 seconds, and queries that need it are answered 503.',
   }),
 }
 

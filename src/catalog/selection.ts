@@ -17,6 +17,8 @@ export interface Selection {
   /** Inclusive. Either bound leaves out what is in no block yet. */
   readonly minHeight?: number
   readonly maxHeight?: number
+  /** Only what is above this height, or in no block yet. */
+  readonly aboveHeight?: number
   /** First seen, seconds since 1970, inclusive. */
   readonly minSeen?: number
   readonly maxSeen?: number
@@ -137,8 +139,9 @@ function conditionOf<R>({ lists, holds }: WordRows<R>, scanning: Scanning<R>): C
 export function boundsOf(wanted: Selection): { first: Buffer; last: Buffer } {
   const bounded = wanted.minHeight !== undefined || wanted.maxHeight !== undefined
   const max = Math.min(wanted.maxHeight ?? pendingStart, pendingStart - 1)
+  const min = Math.max(wanted.minHeight ?? 0, (wanted.aboveHeight ?? -1) + 1)
   return {
-    first: heightStart(Math.min(wanted.minHeight ?? 0, pendingStart - 1)),
+    first: heightStart(Math.min(min, pendingStart - 1)),
     last: heightEnd(bounded ? Math.max(max, 0) : pendingHeight),
   }
 }

@@ -55,6 +55,14 @@ async function pushed(
   if (isRefusal(before)) return refused(before)
   const range = rangeOf(index, forkDepth, before, wanted)
   if (range === undefined) return failed(exitCode.notFound, 'the index has no stable heights')
+  if (before !== undefined && wanted.from === undefined && range.from > before.to + 1) {
+    const ends = `the index here begins at ${range.from}, and ClickHouse has heights up to ${before.to}`
+    // The highest heights without a gap count: readers would lose those below.
+    return failed(
+      exitCode.notFound,
+      `${ends}: those between are missing. With --from the lower ones count no longer`,
+    )
+  }
   if (range.to < range.from) {
     process.stdout.write(`ClickHouse has all stable heights, up to ${range.to}\n`)
     return exitCode.done

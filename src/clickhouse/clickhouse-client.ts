@@ -30,12 +30,18 @@ const restOptions = { failuresMax: 3, restMs: 1000, restMaxMs: 30_000 }
 /** While one statement tries whether ClickHouse is well again, others wait for so long. */
 const trialMs = 500
 const errorMaxBytes = 65_536
+/** ClickHouse ends a query itself, before nobody waits for it any longer. */
+const ownTimeShare = 0.7
+const memoryMaxBytes = 2 ** 30
+/** A statement with all values of a query, in hexadecimal digits. */
+const statementMaxBytes = 4 * 2 ** 20
 /** Codes of ClickHouse's exceptions that mean more than that a statement failed. */
 const codes: ReadonlyMap<number, ClickhouseFault> = new Map([
   ...[193, 194, 516].map((code): [number, ClickhouseFault] => [code, 'credentials']),
   ...[497, 164].map((code): [number, ClickhouseFault] => [code, 'denied']),
   ...[47, 60, 81].map((code): [number, ClickhouseFault] => [code, 'tables']),
 ])
+const tableUnknown = 60
 /** The bound of a statement was met, not ClickHouse's own: it is well. */
 const boundCodes = new Set([158, 159, 160, 241, 307, 396])
 
@@ -64,14 +70,21 @@ export class ClickhouseClient {
   }
 
   /**
-   * The answer to a query, at most `maxBytes`. Refusals: `busy` (left alone after failures, or too many wait), `late`,
-   * `upstream`, and `too-large` where the statement met one of its own bounds. Never rejects.
+   * The answer to a query, at most `maxBytes`, about. Refusals: `busy` (left alone after failures, or too many wait), `late`,
+   * `unknown` (a table is not there), `upstream`, and `too-large` where the statement met one of its own bounds: of time, memory
+   * or bytes, which ClickHouse itself watches, so that no costly query looks like a failure. Never rejects.
    */
   async ask(sql: string, maxBytes: number, settings: StatementSettings = {}): Promise<Buffer | Refusal> {
     const body = Buffer.from(sql)
-    const bounds = { max_execution_time: Math.ceil(this.options.timeoutMs / 1000), ...settings }
-    const query = { readonly: '2', ...bounds }
-    const once = (): Promise<Buffer | Refusal> => this.#send(query, body, maxBytes, this.options.timeoutMs)
+    const bounds = {
+      max_execution_time: (this.options.timeoutMs * ownTimeShare) / 1000,
+      max_result_bytes: maxBytes,
+      max_memory_usage: memoryMaxBytes,
+      max_query_size: statementMaxBytes,
+    }
+    const query = { readonly: '2', ...bounds, ...settings }
+    const once = (): Promise<Buffer | Refusal> =>
+      this.#send(query, body, maxBytes * 2, this.options.timeoutMs)
     return this.#guarded(once)
   }
 
@@ -86,7 +99,7 @@ export class ClickhouseClient {
   async #guarded(act: () => Promise<Buffer | Refusal>): Promise<Buffer | Refusal> {
     if (this.#rest.isOn) return refuse('busy', 'upstream', 'ClickHouse failed; it is tried again soon')
     if (this.#rest.isDue) this.#rest.hold(trialMs)
-    const slot = await this.#slots.wait()
+    const slot = await this.#slots.waitFor(undefined, this.options.timeoutMs, this.clock)
     if (isRefusal(slot)) return slot
     try {
       return await act()
@@ -152,11 +165,17 @@ export class ClickhouseClient {
       return refuse('too-large', 'client', 'ClickHouse needs more than a query may take')
     }
     const fault = codes.get(code) ?? 'failed'
+    if (code === tableUnknown) {
+      this.#recovered()
+      this.#fault = fault
+      return refuse('unknown', 'upstream', 'ClickHouse has no such table')
+    }
     return this.#failed(fault, refuse('upstream', 'upstream', `ClickHouse answers ${status}: ${words}`))
   }
 
   #failed(fault: ClickhouseFault, refusal: Refusal): Refusal {
-    this.#rest.failed()
+    // Those that were under way together count as one more failure only until the pause begins.
+    if (!this.#rest.isOn) this.#rest.failed()
     this.#fault = fault
     const message = refusal.message.replace(this.options.url, 'ClickHouse')
     return { ...refusal, message }

@@ -53,8 +53,9 @@ export const rowTables = {
 export type RowTable = keyof typeof rowTables
 
 /**
- * Rows by their tags, which the four tables find by reading all rows only: a line for each tag of each row, by a hash of its name
- * and value. A view fills it with each row that is written to `transactions`, whoever writes.
+ * Rows by their tags and bundles, which the four tables find by reading all rows only: a line for each tag of each row, by a hash
+ * of its name and value, and one for the bundle that holds it. A view fills it with each row that is written to `transactions`,
+ * whoever writes.
  */
 export const tagTable = 'sluice_tags'
 const tagView = 'sluice_tags_view'
@@ -65,7 +66,11 @@ export const heightsTable = 'sluice_heights'
 /** What a tag is called in `sluice_tags`; both sides are computed by ClickHouse. */
 export const tagHash = (name: string, value: string): string => `sipHash64(${name}, ${value})`
 
+/** What stands for the name of a tag where a line is about the bundle of a row. */
+export const bundleWord = 'bundle of the row'
+
 const tagsOf = `SELECT ${tagHash('tag.1', 'tag.2')} AS tag_hash, ${chainOrder.join(', ')}, inserted_at`
+const allTags = `if(parent_id = '', tags, arrayPushBack(tags, ('${bundleWord}', parent_id))) AS tag`
 
 /** What makes the tables that are missing; each may be carried out again. */
 export function schemaStatements(): readonly string[] {
@@ -84,14 +89,14 @@ export function schemaStatements(): readonly string[] {
     `CREATE TABLE IF NOT EXISTS ${heightsTable} (from_height UInt32, to_height UInt32, row_count UInt64, ` +
       'version UInt64, written_at DateTime DEFAULT now()) ENGINE = ReplacingMergeTree(version) ORDER BY from_height',
     `CREATE MATERIALIZED VIEW IF NOT EXISTS ${tagView} TO ${tagTable} AS ` +
-      `${tagsOf} FROM transactions ARRAY JOIN tags AS tag`,
+      `${tagsOf} FROM transactions ARRAY JOIN ${allTags}`,
   ]
 }
 
 /** Writes the tags of rows that were in `transactions` before the view was made. */
 export function tagStatement(fromHeight: number, toHeight: number): string {
   return (
-    `INSERT INTO ${tagTable} ${tagsOf} FROM transactions ARRAY JOIN tags AS tag ` +
+    `INSERT INTO ${tagTable} ${tagsOf} FROM transactions ARRAY JOIN ${allTags} ` +
     `WHERE height BETWEEN ${fromHeight} AND ${toHeight}`
   )
 }

@@ -3,9 +3,12 @@ import type { Clock } from '../actor/clock.js'
 import type { BlockRecord } from '../catalog/block-record.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Row } from '../catalog/row.js'
+import type { StableIndex } from '../clickhouse/stable-index.js'
+import type { StableRow } from '../clickhouse/stable-row.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { type Id, idOfBytes } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
+import { sha256 } from '../proof/digest.js'
 import { ChainMarks } from './continuation.js'
 import type { HeaderSource, SignedHeader } from './headers.js'
 import { LateJson, quoted } from './json-text.js'
@@ -40,6 +43,7 @@ export class QueryContext {
   #typed: { readonly row: Row; readonly type: string } | undefined
   readonly #warnings = new Map<string, Warning>()
   readonly #blocks = new Map<number, BlockRecord | undefined>()
+  readonly #ownerKeys = new Map<string, Uint8Array>()
   #late: Promise<undefined> | undefined
   #chainMarks: ChainMarks | undefined
 
@@ -51,6 +55,8 @@ export class QueryContext {
     private readonly source: HeaderSource,
     private readonly clock: Clock,
     private readonly waiting: LateAnswers,
+    /** Older blocks, where several machines share their index. */
+    readonly stable?: StableIndex,
   ) {}
 
   /** Adds a warning, each text once. */
@@ -81,6 +87,22 @@ export class QueryContext {
     return this.#chainMarks
   }
 
+  /** Waits for what another engine answers (`QueryEffort.away`). Views of the database may not be read behind it. */
+  async away<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+    const answer = await this.effort.away(ask)
+    this.#owner = undefined
+    this.#typed = undefined
+    return answer
+  }
+
+  /** What a row of ClickHouse says that the index here may not have. */
+  learn({ row, block, ownerKey }: StableRow): void {
+    if (!this.#blocks.has(block.height))
+      this.#blocks.set(block.height, this.index.block(block.height) ?? (block.id === '' ? undefined : block))
+    if (ownerKey.length > 0 && Buffer.compare(sha256(ownerKey), row.owner) === 0)
+      this.#ownerKeys.set(row.owner.toString('latin1'), ownerKey)
+  }
+
   /** The block at a height; cached, because the rows of a page are usually in few blocks. */
   block(height: number): BlockRecord | undefined {
     if (this.#blocks.has(height)) return this.#blocks.get(height)
@@ -94,7 +116,9 @@ export class QueryContext {
   ownerKey(address: Uint8Array): string | undefined {
     const last = this.#owner
     if (last !== undefined && Buffer.compare(last.address, address) === 0) return last.key
-    const found = this.index.ownerKey(address, this.effort)
+    const found =
+      this.#ownerKeys.get(Buffer.from(address).toString('latin1')) ??
+      this.index.ownerKey(address, this.effort)
     const key = found === undefined ? undefined : quoted(encodeBase64url(found))
     this.#owner = { address, key }
     return key
@@ -116,7 +140,7 @@ export class QueryContext {
    */
   signed(row: Row, part: keyof SignedHeader): LateJson | undefined {
     const id = idOfBytes(row.id)
-    const load = this.#loads.get(id) ?? this.#begin(id)
+    const load = this.#loads.get(id) ?? this.#begin(id, row)
     if (load === undefined) return undefined
     load.parts[part] ??= new LateJson(
       load.header.then((header) => quoted(header === undefined ? '' : encodeBase64url(header[part]))),
@@ -136,14 +160,14 @@ export class QueryContext {
     this.warn('UPSTREAM_UNAVAILABLE', `Signatures or keys are left empty: ${why}`)
   }
 
-  #begin(id: Id): Load | undefined {
+  #begin(id: Id, row: Row): Load | undefined {
     const { loadsMax } = this.limits
     if (this.#loads.size >= loadsMax) {
       this.#isUnavailable(id, `only ${loadsMax} are read for one request`)
       return undefined
     }
     this.effort.lookUp(this.index.rowSteps)
-    const header = this.#load(id)
+    const header = this.#load(id, row)
     const load: Load = { header, parts: {}, isOver: false }
     void header.then(() => {
       load.isOver = true
@@ -160,8 +184,8 @@ export class QueryContext {
     return this.#late
   }
 
-  async #load(id: Id): Promise<SignedHeader | undefined> {
-    const header = await Promise.race([this.source.header(id), this.#deadline()])
+  async #load(id: Id, row: Row): Promise<SignedHeader | undefined> {
+    const header = await Promise.race([this.source.header(id, row), this.#deadline()])
     if (header !== undefined && !isRefusal(header)) return header
     this.#isUnavailable(id, 'their content cannot be reached in time')
     return undefined

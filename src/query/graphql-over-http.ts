@@ -11,9 +11,12 @@ import type { IsGone, QueryEffort } from './query-effort.js'
 import type { QueryAsk, QueryResponse } from './query-messages.js'
 import { queryPage, queryPagePolicy } from './query-page.js'
 import { type Refused, refusedWith, respond } from './response.js'
+import { indexUnavailable } from './stable-pages.js'
 
 /** Answers to GET may be kept so long: the pages of a popular application. */
 const getSeconds = 30
+/** When a client may try again where ClickHouse did not answer. */
+const awaySeconds = 2
 
 /**
  * Answers requests to the query address: POST and GET as in "GraphQL over HTTP", batches as a JSON list, and a
@@ -88,10 +91,12 @@ export class GraphqlOverHttp {
     const responseOf = ({ refused, errors, warnings, text }: QueryAnswer): QueryResponse => {
       // Older clients, which accept `application/json`, expect errors in the body of a 200.
       const writes = isGet && errors[0]?.extensions.code === onlyQueries
-      const status = writes ? 405 : refused && type === responseType ? 400 : 200
+      const isAway = errors.some(({ extensions }) => extensions.code === indexUnavailable)
+      const status = writes ? 405 : isAway ? 503 : refused && type === responseType ? 400 : 200
       const whole = errors.length === 0 && warnings.length === 0
       const keep = whole ? `Cache-Control: public, max-age=${getSeconds}` : 'Cache-Control: no-store'
       const more = writes ? ['Allow: POST'] : isGet ? [keep] : []
+      if (isAway) more.push(`Retry-After: ${awaySeconds}`)
       return respond(status, text, type, more)
     }
     return answer instanceof Promise ? answer.then(responseOf) : responseOf(answer)

@@ -1,3 +1,4 @@
+import type { Row } from '../catalog/row.js'
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
 
@@ -9,8 +10,11 @@ export interface SignedHeader {
 
 /** Reads signatures and keys that the index does not keep from the content, verified against the id. */
 export interface HeaderSource {
-  /** Never rejects. A header whose signature does not hash to `id` is a refusal, not an answer. */
-  header(id: Id): Promise<SignedHeader | Refusal>
+  /**
+   * Never rejects. A header whose signature does not hash to `id` is a refusal, not an answer. `row`: what is known of it
+   * already.
+   */
+  header(id: Id, row?: Row): Promise<SignedHeader | Refusal>
 }
 
 /** Nothing to read from: what the index does not keep is unavailable. */

@@ -1,4 +1,5 @@
 import type { ChainIndex } from '../catalog/index-reader.js'
+import type { Row } from '../catalog/row.js'
 import type { Chain } from '../chain/chain.js'
 import { type Id, idBytes } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
@@ -16,10 +17,10 @@ export class MinedHeaders implements HeaderSource {
     private readonly chain: Pick<Chain, 'transaction'>,
   ) {}
 
-  async header(id: Id): Promise<SignedHeader | Refusal> {
+  async header(id: Id, given?: Row): Promise<SignedHeader | Refusal> {
     const known = await this.known.header(id)
     if (!isRefusal(known) || known.refused !== 'unknown') return known
-    const row = this.index.row(idBytes(id))
+    const row = given ?? this.index.row(idBytes(id))
     if (row === undefined || row.isItem || row.height === undefined) return known
     const mined = await this.chain.transaction(id, { signed: false })
     return isRefusal(mined) ? mined : { signature: mined.signature, owner: ownerOf(mined) }

@@ -7,6 +7,7 @@ import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Chain } from '../chain/chain.js'
 import type { RemoteChain } from '../chain/remote-chain.js'
 import type { ChainOptions } from '../chain/remote-chain-options.js'
+import type { StableIndex } from '../clickhouse/stable-index.js'
 import { GraphqlOverHttp } from './graphql-over-http.js'
 import { LearnedHeaders } from './learned-headers.js'
 import { MinedHeaders } from './mined-headers.js'
@@ -28,12 +29,13 @@ export interface QueryParts {
   readonly clock: Clock
   readonly log: Log
   readonly meters: Meters
+  readonly stable?: StableIndex | undefined
 }
 
 /** The queue of one query thread, and what closes its connections. */
 export function openQueries(
   { chain: nodes, limits, queue }: QueryOptions,
-  { index, catalog, clock, log, meters }: QueryParts,
+  { index, catalog, clock, log, meters, stable }: QueryParts,
 ): { readonly scheduler: QueryScheduler; close(): Promise<void> } {
   const chain = new LateChain(nodes, clock)
   const waiting = meters.of('graphql_queries_waiting')
@@ -43,6 +45,7 @@ export function openQueries(
     limits,
     headers: new MinedHeaders(new LearnedHeaders(catalog), index, chain),
     meters: new QueryMeters(meters),
+    stable,
   })
   const onSize = (size: number): void => waiting.set(size)
   const scheduler = new QueryScheduler({

@@ -12,6 +12,7 @@ import type { Clock } from '../actor/clock.js'
 import { processorTime } from '../actor/processor-time.js'
 import type { Stopwatch } from '../catalog/effort.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
+import type { StableIndex } from '../clickhouse/stable-index.js'
 import { Recent } from '../store/recent.js'
 import { QueryContext, type Warning } from './context.js'
 import type { HeaderSource } from './headers.js'
@@ -49,6 +50,8 @@ export interface AnswererParts {
   readonly clock: Clock
   readonly limits: QueryLimits
   readonly meters?: QueryMeters
+  /** Older blocks; absent: the index has all of them. */
+  readonly stable?: StableIndex | undefined
   /** Counts the time of the processor; absent: that of this thread. */
   readonly work?: Stopwatch
 }
@@ -90,7 +93,11 @@ export class Answerer {
     effort.resume()
     const answer = this.#answer(request, effort)
     effort.rest()
-    return answer instanceof Promise ? answer.then(counted) : counted(answer)
+    if (!(answer instanceof Promise)) return counted(answer)
+    return answer.then((late) => {
+      effort.rest()
+      return counted(late)
+    })
   }
 
   #answer(request: QueryRequest, effort: QueryEffort): QueryAnswer | Promise<QueryAnswer> {
@@ -110,9 +117,18 @@ export class Answerer {
     if (isErrors(variables)) return refused(variables)
     const error = tooMuch(document, operation, variables, this.parts.limits)
     if (error !== undefined) return refused([error])
-    const { index, limits, headers, clock } = this.parts
+    const { index, limits, headers, clock, stable } = this.parts
     index.refresh()
-    const context = new QueryContext(index, this.#texts, effort, limits, headers, clock, this.#waiting)
+    const context = new QueryContext(
+      index,
+      this.#texts,
+      effort,
+      limits,
+      headers,
+      clock,
+      this.#waiting,
+      stable,
+    )
     const { roots } = this.#plan(document, operation, variables)
     const { data, errors } = writeRoots({ document, operation, variables, given }, roots, context)
     return data instanceof Promise

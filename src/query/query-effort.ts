@@ -7,6 +7,9 @@ import type { QueryLimits } from './query-limits.js'
 /** Fields that are written between two looks at the clocks: each costs no more than a look-up. */
 const fieldsPerLook = 64
 
+/** Questions of one request to another engine: some for each of its selections. */
+const asksMax = 200
+
 /** True where the client has left. */
 export type IsGone = () => boolean
 
@@ -19,6 +22,8 @@ export class QueryEffort extends Effort {
   #bytes = 0
   #fields = 0
   #wallMs = 0
+  #awayCount = 0
+  #awayMs = 0
   /** When the thread went on with it; undefined while it waits. */
   #wallSince: number | undefined
 
@@ -50,6 +55,24 @@ export class QueryEffort extends Effort {
   override resume(): void {
     super.resume()
     this.#wallSince ??= this.clock.monotonic()
+  }
+
+  /**
+   * Waits for another engine, while the thread does something else. Throws an OutOfEffort where one request needs it too often,
+   * or has waited for too long.
+   */
+  async away<Answer>(ask: () => Promise<Answer>): Promise<Answer> {
+    this.#awayCount += 1
+    if (this.#awayCount > asksMax || this.#awayMs > this.limits.wallMs || this.isGone())
+      throw new OutOfEffort('it has waited for too long')
+    const sinceMs = this.clock.monotonic()
+    this.rest()
+    try {
+      return await ask()
+    } finally {
+      this.#awayMs += this.clock.monotonic() - sinceMs
+      this.resume()
+    }
   }
 
   /** Counts the values of a selection. Throws a GraphQLError where there are more than a request may have. */

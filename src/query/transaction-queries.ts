@@ -3,6 +3,7 @@ import type { Page, PageRequest } from '../catalog/index-reader.js'
 import type { Row, RowTag } from '../catalog/row.js'
 import { heightOf } from '../catalog/row-key.js'
 import type { Selection } from '../catalog/selection.js'
+import type { StableIndex } from '../clickhouse/stable-index.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { idBytes, parseId } from '../format/id.js'
 import { pageSize, queryError, selectionOf, type TransactionsArguments } from './asking.js'
@@ -12,6 +13,7 @@ import { type Position, placeCursor, readRowCursor, rowCursor } from './cursor.j
 import type { SignedHeader } from './headers.js'
 import { type JsonText, quoted } from './json-text.js'
 import { type Selected, type Writer, type Writers, writeObject } from './selected.js'
+import { countOfBoth, type Older, olderRow, pageOfBoth, readOlder } from './stable-pages.js'
 
 const winstonDigits = 12
 const intMax = 0x7fff_ffff
@@ -170,6 +172,8 @@ export class TransactionConnection {
   /** Null: counting takes too long. */
   #count: number | null | undefined
   #from: Continuation = {}
+  /** Of ClickHouse, where it has a part of the rows. */
+  #older: Older | undefined
 
   constructor(
     private readonly wanted: Selection,
@@ -185,10 +189,23 @@ export class TransactionConnection {
    */
   #found(context: QueryContext): Page<Row> {
     if (this.#page !== undefined) return this.#page
+    const [wanted, request] = [this.wanted, this.#request(context)]
+    const page =
+      this.#older === undefined
+        ? context.index.rows(wanted, request, context.effort)
+        : pageOfBoth({ wanted, request }, this.#older, context)
+    this.#page = this.#usable(page, context)
+    return this.#page
+  }
+
+  #request(context: QueryContext): PageRequest {
     const { position, request } = this
     if (position?.vague !== undefined) context.effort.lookUp(context.index.rowSteps)
     if (position !== undefined) this.#from = continued(position, request.backwards, context.index)
-    const page = context.index.rows(this.wanted, { ...request, ...this.#from }, context.effort)
+    return { ...request, ...this.#from }
+  }
+
+  #usable(page: Page<Row>, context: QueryContext): Page<Row> {
     const { place, entries } = page
     if (place !== undefined && entries.length === 0 && !this.takesEnd) {
       throw new GraphQLError(
@@ -200,12 +217,22 @@ export class TransactionConnection {
     if (place !== undefined) {
       context.warn('PARTIAL_RESULT', 'The page is shorter than it could be: go on from its last cursor')
     }
-    this.#page = page
     return page
   }
 
   #placeCursor(place: Uint8Array, { marks }: QueryContext): string {
     return placeCursor(place, marks.of(heightOf(place), this.#from.given))
+  }
+
+  /** Reads what lies in ClickHouse before anything is written. Throws or rejects with a GraphQLError. */
+  prepared(context: QueryContext, stable: StableIndex, takesCount: boolean): this | Promise<this> {
+    const { wanted } = this
+    const older = readOlder({ wanted, takesCount, request: this.#request(context) }, context, stable)
+    const keep = (read: Older): this => {
+      this.#older = read
+      return this
+    }
+    return older instanceof Promise ? older.then(keep) : keep(older)
   }
 
   end(context: QueryContext): PageEnd {
@@ -231,7 +258,10 @@ export class TransactionConnection {
   }
 
   #counted(context: QueryContext): number | null {
-    const count = context.index.count(this.wanted, context.effort)
+    const count =
+      this.#older === undefined
+        ? context.index.count(this.wanted, context.effort)
+        : countOfBoth(this.wanted, this.#older, context)
     if (count !== undefined && count <= intMax) return count
     context.warn('PARTIAL_RESULT', 'The count is left out: it takes too long')
     return null
@@ -292,9 +322,10 @@ export const transactionWriters = {
 /** The resolver of `Query.transactions`. */
 export function transactions(
   args: TransactionsArguments,
-  { limits, effort }: QueryContext,
+  context: QueryContext,
   below: readonly Selected[],
-): TransactionConnection {
+): TransactionConnection | Promise<TransactionConnection> {
+  const { limits, effort, stable } = context
   effort.values(args)
   const wanted = selectionOf(args, limits)
   // Some clients send an empty cursor for the first page.
@@ -303,12 +334,23 @@ export function transactions(
   if (cursor !== undefined && position === undefined) throw queryError('Invalid transaction cursor')
   const page = { backwards: args.sort !== 'HEIGHT_ASC', limit: pageSize(args.first, limits) }
   const takesEnd = below.some(({ below: inner }) => inner.some(({ write }) => write === endCursor))
-  return new TransactionConnection(wanted, page, position, takesEnd)
+  const found = new TransactionConnection(wanted, page, position, takesEnd)
+  if (stable === undefined) return found
+  const takesCount = below.some(({ write }) => write === connection.count)
+  return found.prepared(context, stable, takesCount)
 }
 
 /** The resolver of `Query.transaction`. */
-export function transaction({ id }: { readonly id: string }, { index, effort }: QueryContext): Row | null {
+export function transaction(
+  { id }: { readonly id: string },
+  context: QueryContext,
+): Row | null | Promise<Row | null> {
+  const { index, effort, stable } = context
   effort.lookUp(index.rowSteps)
   const parsed = parseId(id)
-  return (parsed === undefined ? undefined : index.row(idBytes(parsed))) ?? null
+  if (parsed === undefined) return null
+  const bytes = idBytes(parsed)
+  const row = index.row(bytes)
+  if (row !== undefined || stable === undefined) return row ?? null
+  return olderRow(bytes, context, stable).then((found) => found ?? null)
 }

@@ -9,12 +9,14 @@ import { Generations } from '../catalog/generations.js'
 import { ChainIndex } from '../catalog/index-reader.js'
 import { IndexedCatalog } from '../catalog/indexed.js'
 import { openCatalogTables } from '../catalog/tables.js'
+import { StableIndex } from '../clickhouse/stable-index.js'
 import { openQueries } from '../query/open-queries.js'
 import { queryLimits } from '../query/query-limits.js'
 import type { QueryLineAbout, QueryOrder, QueryReply } from '../query/query-messages.js'
 import { movedOf } from '../query/scheduler.js'
 import { chainOptions } from './chain-options.js'
 import { folders } from './folders.js'
+import { openClickhouse } from './open-clickhouse.js'
 import type { SharedMemory } from './shared-memory.js'
 import type { SettingsOf } from './thread-settings.js'
 
@@ -42,13 +44,15 @@ export function openQuery({ settings, memory, row, nodes }: QueryGiven): OpenThr
   const catalog = new IndexedCatalog(path, generations, index)
   const meters = new Meters(meterTable, memory.meters, row)
   const { threads: _, waitingMax, clientMax, waitMs, ...limits } = settings.queries
+  const clickhouse = openClickhouse(settings)
+  const stable = clickhouse && new StableIndex(clickhouse, systemClock, log)
   const queries = openQueries(
     {
       chain: chainOptions(nodes, settings),
       limits: { ...queryLimits, ...limits },
       queue: { waitingMax, clientMax, waitMs },
     },
-    { index, catalog, clock: systemClock, log, meters },
+    { index, catalog, clock: systemClock, log, meters, stable },
   )
   return {
     connect(port, about) {
@@ -62,6 +66,7 @@ export function openQuery({ settings, memory, row, nodes }: QueryGiven): OpenThr
     },
     async close() {
       await queries.close()
+      await stable?.close()
       await catalog.close()
       await environment.close()
     },

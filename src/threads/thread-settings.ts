@@ -26,7 +26,7 @@ const sections = {
   bands: ['server', 'bands', 'indexing', 'names', 'swarm'],
   cashier: ['server', 'payments', 'limits', 'names'],
   ingest: ['server', 'indexing', 'retrieval'],
-  query: ['server', 'queries', 'retrieval'],
+  query: ['server', 'clickhouse', 'queries', 'retrieval'],
   source: [
     'server',
     'contentStore',

@@ -5,6 +5,7 @@ import { decodeBase64url } from '../../src/format/base64url.js'
 import { pick } from '../property.js'
 import { openRig } from './rig.js'
 import { aboutText, hexOf, SqliteRows, sqliteAbsent } from './sqlite/database.js'
+import { queryOf } from './sqlite/query-text.js'
 import { kindCount, type Question, questionsAbout } from './sqlite/questions.js'
 import { chance, Story } from './sqlite/story.js'
 
@@ -16,23 +17,6 @@ const flush = {
   forkDepth: 3,
   rowsEach: 64,
   merges: { segmentsAlike: 3, levelMax: 2 },
-}
-
-const query = `query($ids: [ID!], $owners: [String!], $recipients: [String!], $tags: [TagFilter!], $BUNDLED
-    $block: BlockFilter, $ingested_at: RangeFilter, $first: Int, $after: String, $sort: SortOrder) {
-  transactions(ids: $ids, owners: $owners, recipients: $recipients, tags: $tags, BUNDLED block: $block,
-      ingested_at: $ingested_at, first: $first, after: $after, sort: $sort) {
-    count pageInfo { hasNextPage endCursor }
-    edges { cursor node { id anchor recipient signatureType owner { address } quantity { winston } fee { winston }
-      data { size } tags { name value } block { id height timestamp } bundledIn { id } ingested_at } }
-  }
-}`
-
-/** Null has a meaning for bundles, so they are named only where they are given. */
-function queryOf({ args }: Question): string {
-  const name = 'bundledIn' in args ? 'bundledIn' : 'parent' in args ? 'parent' : undefined
-  if (name === undefined) return query.replaceAll(/\$?BUNDLED/g, '')
-  return query.replace('$BUNDLED', `$${name}: [ID!],`).replace('BUNDLED', `${name}: $${name},`)
 }
 
 type Rig = Awaited<ReturnType<typeof openRig>>

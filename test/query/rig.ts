@@ -2,6 +2,7 @@ import { systemClock } from '../../src/actor/clock.js'
 import type { Stopwatch } from '../../src/catalog/effort.js'
 import type { IndexRequest } from '../../src/catalog/index-protocol.js'
 import type { FlushLimits } from '../../src/catalog/segment-upkeep.js'
+import type { StableIndex } from '../../src/clickhouse/stable-index.js'
 import { serve } from '../../src/http/listen.js'
 import { GraphqlOverHttp } from '../../src/query/graphql-over-http.js'
 import { type HeaderSource, noHeaders } from '../../src/query/headers.js'
@@ -20,18 +21,20 @@ interface RigOptions {
   readonly flush?: FlushLimits
   /** Milliseconds since 1970, as the keeper has them. */
   readonly now?: () => number
+  /** Older blocks. */
+  readonly stable?: StableIndex
 }
 
 /** The query address on a real socket, over an index that was given these messages. */
 export async function openRig(
   requests: readonly IndexRequest[],
-  { headers = noHeaders, limits = {}, work, read, flush, now }: RigOptions = {},
+  { headers = noHeaders, limits = {}, work, read, flush, now, stable }: RigOptions = {},
 ) {
   const house = openHouse(undefined, read, flush, undefined, now)
   for (const request of requests) await house.apply([request])
   const thrown: unknown[] = []
   const all = { ...queryLimits, timeMs: 60_000, wallMs: 60_000, ...limits }
-  const parts = { index: house.index, headers, clock: systemClock, limits: all }
+  const parts = { index: house.index, headers, clock: systemClock, limits: all, stable }
   const answers = new GraphqlOverHttp(work === undefined ? parts : { ...parts, work })
   const handle = createQueryHandler({
     threads: {

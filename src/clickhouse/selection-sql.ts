@@ -1,0 +1,202 @@
+import type { Row } from '../catalog/row.js'
+import { heightOf, indexOf, isItemKey, rowKeyBytes, rowKeyIdBytes } from '../catalog/row-key.js'
+import type { Selection, TagSelection } from '../catalog/selection.js'
+import { bundleWord, chainOrder, type RowTable, tagHash, tagTable } from './clickhouse-schema.js'
+import type { StableHeights } from './heights.js'
+import { columnList, Sql, type SqlPart, sql, sqlList } from './sql.js'
+
+/** A part of the rows of a selection, in chain order. */
+export interface Stretch {
+  readonly backwards: boolean
+  /** Inclusive. */
+  readonly from: number
+  readonly to: number
+  /** Key behind which it begins. */
+  readonly after: Uint8Array | undefined
+}
+
+/** What rows are found by in the table of tags: a tag with one of some values, or one of some bundles. */
+export interface Word {
+  readonly name: Uint8Array
+  readonly values: readonly Uint8Array[]
+  readonly isBundle: boolean
+}
+
+/** How many lists are read side by side, each in its order; more values are sorted. */
+const branchesMax = 8
+const key = columnList(chainOrder)
+const bundleName = Buffer.from(bundleWord)
+const never = sql`0`
+const always = sql`1`
+
+/** The conditions of a selection for which the table of tags has the rows. */
+export function lookUpWords({ tags = [], bundledIn }: Selection): Word[] {
+  const words = tags.filter(({ match }) => match === 'is')
+  const named = words.map(({ name, values }): Word => ({ name, values, isBundle: false }))
+  if (bundledIn === undefined || bundledIn === null) return named
+  return [...named, { name: bundleName, values: bundledIn, isBundle: true }]
+}
+
+/** The only condition of a selection, apart from heights, where it is one of these. */
+export function onlyWord(wanted: Selection): Word | undefined {
+  const { tags = [], bundledIn, minHeight: _, maxHeight: __, ...others } = wanted
+  const count = tags.length + (bundledIn === undefined ? 0 : 1)
+  return count === 1 && Object.keys(others).length === 0 ? lookUpWords(wanted)[0] : undefined
+}
+
+/** Whether a row is meant, and not only one whose tag has the same hash. */
+export function isMeant({ tags, place }: Row, { name, values, isBundle }: Word): boolean {
+  const isOne = (bytes: Uint8Array): boolean => values.some((value) => Buffer.compare(value, bytes) === 0)
+  if (isBundle) return place !== undefined && isOne(place.parent)
+  return tags.some((tag) => Buffer.compare(tag.name, name) === 0 && isOne(tag.value))
+}
+
+/** The statement that gives rows of a selection in order: those of the stretch, at most `limit`. */
+export function rowsSql(
+  columns: readonly string[],
+  wanted: Selection,
+  rare: Word | undefined,
+  stretch: Stretch,
+  limit: number,
+): Sql {
+  const all = columnList(columns)
+  const word = onlyWord(wanted)
+  const order = (lead: readonly string[]): Sql => orderSql([...lead, ...chainOrder], stretch.backwards)
+  if (word !== undefined) {
+    // The keys that are wanted, and then their rows. Copies of a key count once.
+    const keys = branches(hashesOf(word), (hashes) => {
+      const where = sqlList([sql`tag_hash IN (${hashes})`, ...stretchSql(stretch)], 'and')
+      return sql`SELECT DISTINCT ${key} FROM ${columnList([tagTable])} WHERE ${where} ${order(['tag_hash'])} LIMIT ${limit}`
+    })
+    const heights = sql`height BETWEEN ${stretch.from} AND ${stretch.to}`
+    const inner = sql`SELECT DISTINCT ${key} FROM (${keys}) ${order([])} LIMIT ${limit}`
+    return sql`SELECT ${all} FROM transactions WHERE ${heights} AND (${key}) IN (${inner}) ${order([])}`
+  }
+  const where = conditionsOf(wanted, rare, stretch)
+  if (wanted.ids !== undefined) {
+    // Of an id that has moved, only its latest row counts.
+    return sql`SELECT ${all} FROM id_transactions FINAL WHERE ${sqlList(where, 'and')} ${order([])} LIMIT ${limit}`
+  }
+  const { table, column, values } = drivenBy(wanted)
+  const of = (own: Sql): Sql => {
+    const lead = column === undefined ? [] : [column]
+    const conditions = sqlList(
+      column === undefined ? where : [sql`${columnList([column])} IN (${own})`, ...where],
+      'and',
+    )
+    return sql`SELECT ${all} FROM ${columnList([table])} WHERE ${conditions} ${order(lead)} LIMIT ${limit}`
+  }
+  if (column === undefined || values.length === 1) return of(sqlList(values, 'list'))
+  if (values.length > branchesMax) {
+    return sql`SELECT ${all} FROM ${columnList([table])} WHERE ${sqlList(where, 'and')} ${order([])} LIMIT ${limit}`
+  }
+  return sql`SELECT ${all} FROM (${branches(values, of)}) ${order([])} LIMIT ${limit}`
+}
+
+/** The statement that counts the rows of a selection. */
+export function countSql(wanted: Selection, rare: Word | undefined, stretch: Stretch): Sql {
+  const word = onlyWord(wanted)
+  if (word !== undefined) {
+    const where = sqlList(
+      [sql`tag_hash IN (${sqlList(hashesOf(word), 'list')})`, ...stretchSql(stretch)],
+      'and',
+    )
+    return sql`SELECT uniqExact(${key}) FROM ${columnList([tagTable])} WHERE ${where}`
+  }
+  const where = conditionsOf(wanted, rare, stretch)
+  return sql`SELECT uniqExact(id) FROM ${columnList([drivenBy(wanted).table])} WHERE ${sqlList(where, 'and')}`
+}
+
+/** For each of the words, how many lines the table of tags has, but not more than `max`. */
+export function wordCountsSql(words: readonly Word[], { from, to }: StableHeights, max: number): Sql {
+  const counts = words.map((word, at) => {
+    const hashes = sqlList(hashesOf(word), 'list')
+    const where = sql`tag_hash IN (${hashes}) AND height BETWEEN ${from} AND ${to}`
+    const some = sql`SELECT 1 FROM ${columnList([tagTable])} WHERE ${where} LIMIT ${max}`
+    return sql`SELECT toUInt32(${at}) AS at, count() AS counted FROM (${some})`
+  })
+  return sql`SELECT at, counted FROM (${sqlList(counts, 'union')}) ORDER BY at`
+}
+
+function branches(values: readonly SqlPart[], of: (values: Sql) => Sql): Sql {
+  if (values.length > branchesMax) return of(sqlList(values, 'list'))
+  return sqlList(
+    values.map((value) => sql`SELECT * FROM (${of(sqlList([value], 'list'))})`),
+    'union',
+  )
+}
+
+function hashesOf({ name, values }: Word): Sql[] {
+  return values.map((value) => new Sql(tagHash(sql`${name}`.text, sql`${value}`.text)))
+}
+
+/** The table that is sorted by what the selection columnList, with the column and the values that stand first in its order. */
+function drivenBy({ ids, owners, recipients }: Selection): {
+  readonly table: RowTable
+  readonly column: string | undefined
+  readonly values: readonly Uint8Array[]
+} {
+  if (ids !== undefined) return { table: 'id_transactions', column: undefined, values: [] }
+  if (owners !== undefined && (recipients === undefined || owners.length <= recipients.length))
+    return { table: 'owner_transactions', column: 'owner_address', values: owners }
+  if (recipients !== undefined) return { table: 'target_transactions', column: 'target', values: recipients }
+  return { table: 'transactions', column: undefined, values: [] }
+}
+
+function orderSql(columns: readonly string[], backwards: boolean): Sql {
+  const words = columns.map((column) => sql`${columnList([column])}${backwards ? sql` DESC` : sql``}`)
+  return sql`ORDER BY ${sqlList(words, 'list')}`
+}
+
+/** Heights, and what comes behind the key. */
+function stretchSql({ from, to, after, backwards }: Stretch): Sql[] {
+  const heights = sql`height BETWEEN ${from} AND ${to}`
+  const height = after === undefined ? undefined : heightOf(after)
+  if (after === undefined || height === undefined || height < from || height > to) return [heights]
+  // A key has the beginning of the id only: a row with the same beginning is not behind it.
+  const id = Buffer.alloc(32, backwards ? 0 : 0xff)
+  id.set(after.subarray(rowKeyBytes - rowKeyIdBytes))
+  const place = sql`(${height}, ${indexOf(after)}, ${isItemKey(after) ? 1 : 0}, ${id})`
+  const near = backwards ? sql`height <= ${height}` : sql`height >= ${height}`
+  return [heights, near, backwards ? sql`(${key}) < ${place}` : sql`(${key}) > ${place}`]
+}
+
+function isOneOf(column: string, values: readonly Uint8Array[]): Sql {
+  return values.length === 0 ? never : sql`${columnList([column])} IN (${sqlList(values, 'list')})`
+}
+
+function conditionsOf(wanted: Selection, rare: Word | undefined, stretch: Stretch): Sql[] {
+  const { ids, owners, recipients, bundledIn, tags = [], minSeen, maxSeen } = wanted
+  const where = stretchSql(stretch)
+  if (ids !== undefined) where.push(isOneOf('id', ids))
+  if (owners !== undefined) where.push(isOneOf('owner_address', owners))
+  if (recipients !== undefined) where.push(isOneOf('target', recipients))
+  if (bundledIn === null) where.push(sql`is_data_item = 0`)
+  else if (bundledIn !== undefined) where.push(isOneOf('parent_id', bundledIn))
+  if (rare !== undefined) {
+    const hashes = sql`tag_hash IN (${sqlList(hashesOf(rare), 'list')})`
+    const keys = sql`SELECT ${key} FROM ${columnList([tagTable])} WHERE ${sqlList([hashes, ...stretchSql(stretch)], 'and')}`
+    where.push(sql`(${key}) IN (${keys})`)
+  }
+  for (const tag of tags) where.push(tagSql(tag))
+  if (minSeen !== undefined) where.push(seenSql(minSeen, sql`>=`))
+  if (maxSeen !== undefined) where.push(seenSql(maxSeen, sql`<=`))
+  return where
+}
+
+/** The times of a query may be below zero; those of rows are not. */
+function seenSql(seconds: number, than: Sql): Sql {
+  if (seconds >= 0) return sql`indexed_at ${than} ${seconds}`
+  return than.text === '>=' ? always : never
+}
+
+function tagSql({ name, values, match }: TagSelection): Sql {
+  if (match === 'starts') {
+    const starts = values.map((value) => sql`startsWith(one.2, ${value})`)
+    if (starts.length === 0) return never
+    return sql`arrayExists(one -> one.1 = ${name} AND (${sqlList(starts, 'or')}), tags)`
+  }
+  const has = values.map((value) => sql`has(tags, (${name}, ${value}))`)
+  if (has.length === 0) return match === 'is' ? never : always
+  return match === 'is' ? sql`(${sqlList(has, 'or')})` : sql`NOT (${sqlList(has, 'or')})`
+}

@@ -1,0 +1,258 @@
+/** Answers of two indexes, ClickHouse for older blocks and the own index for the rest, beside those of the own index alone. */
+import assert from 'node:assert/strict'
+import t from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { rowTables } from '../../src/clickhouse/clickhouse-schema.js'
+import { ensureTables, IndexPush } from '../../src/clickhouse/index-push.js'
+import { StableIndex } from '../../src/clickhouse/stable-index.js'
+import { isRefusal } from '../../src/format/refusal.js'
+import { GraphqlOverHttp } from '../../src/query/graphql-over-http.js'
+import { noHeaders } from '../../src/query/headers.js'
+import { queryLimits } from '../../src/query/query-limits.js'
+import { type ClickhouseEngine, clickhouseAbsent, startClickhouse } from '../engines/clickhouse.js'
+import { below, pick } from '../property.js'
+import { openRig, type QueryResult } from '../query/rig.js'
+import { queryOf } from '../query/sqlite/query-text.js'
+import { kindCount, type Question, questionsAbout } from '../query/sqlite/questions.js'
+import { chance, Story } from '../query/sqlite/story.js'
+
+t.setTimeout(400_000)
+
+const questionsEach = Number(process.argv[2] ?? 1)
+const flush = { rows: 60, forkDepth: 3, rowsEach: 64, merges: { segmentsAlike: 3, levelMax: 2 } }
+const quiet = { info: () => undefined, warn: () => undefined }
+type Rig = Awaited<ReturnType<typeof openRig>>
+type Ask = (query: string, variables?: object) => Promise<QueryResult>
+
+async function done(client: ReturnType<ClickhouseEngine['client']>, statement: string): Promise<void> {
+  const written = await client.write(statement)
+  if (isRefusal(written)) throw new Error(written.message)
+}
+
+/** Empties the tables and fills them with some heights; which. */
+async function push(engine: ClickhouseEngine, rig: Rig): Promise<{ from: number; to: number }> {
+  const client = engine.client()
+  await ensureTables(client)
+  for (const table of [...Object.keys(rowTables), 'sluice_tags', 'sluice_heights'])
+    await done(client, `TRUNCATE TABLE ${table}`)
+  const top = rig.index.topHeight() ?? 0
+  const to = top - 1 - below(4)
+  const lowest = rig.index.linkedDown(to, 10_000)
+  // Not from the lowest one each time: then three parts of a list come from two indexes.
+  const from = chance(0.5) ? lowest : Math.min(to, lowest + below(6))
+  const pushing = new IndexPush(client, rig.index, systemClock, { rows: 50, bytes: 2 ** 20 })
+  const pushed = await pushing.run({ from, to }, () => undefined)
+  if (isRefusal(pushed) || pushed === 'replaced') throw new Error(JSON.stringify(pushed))
+  // Copies of some rows that no merge has dropped yet.
+  if (chance(0.7)) await pushing.run({ from: Math.max(from, to - 4), to }, () => undefined)
+  return { from, to }
+}
+
+/** Asks the index of the rig and, for its older blocks, ClickHouse. */
+function askerOf(rig: Rig, stable: StableIndex): Ask {
+  const limits = { ...queryLimits, timeMs: 60_000, wallMs: 60_000 }
+  const answers = new GraphqlOverHttp({
+    index: rig.index,
+    headers: noHeaders,
+    clock: systemClock,
+    limits,
+    stable,
+  })
+  return async (query, variables) => {
+    const body = Buffer.from(JSON.stringify({ query, variables }))
+    const answer = await answers.answer({ method: 'POST', query: '', contentType: 'application/json', body })
+    return JSON.parse(answer.body) as QueryResult
+  }
+}
+
+/** All pages of a question of both, which must be the same to the letter, cursors too. */
+async function compared(rig: Rig, ask: Ask, question: Question): Promise<number> {
+  const text = queryOf(question)
+  const first = pick([2, 7, 30, 1000])
+  let rows = 0
+  let after: string | undefined
+  for (let pages = 0; pages < 8; pages += 1) {
+    const variables: object = { ...question.args, first, after }
+    const own = await rig.askInside(text, variables)
+    const both = await ask(text, variables)
+    assert.deepEqual(both, own, `${question.kind} ${JSON.stringify(variables)}`)
+    const { edges, pageInfo } = own.data.transactions
+    rows += edges.length
+    if (!pageInfo.hasNextPage) return rows
+    after = chance(0.5) ? pageInfo.endCursor : edges.at(-1).cursor
+  }
+  return rows
+}
+
+t.test('questions of 30 kinds have the answers of the own index', clickhouseAbsent, async (t) => {
+  const engine = await startClickhouse()
+  const story = new Story()
+  const rig = await openRig([], { flush, now: () => story.nowSeconds * 1000 })
+  t.teardown(async () => {
+    await rig.close()
+    await engine.stop()
+  })
+  let rows = 0
+  for (let look = 0; look < 3; look += 1) {
+    for (let step = 0; step < (look === 0 ? 90 : 30); step += 1) await rig.apply(story.next())
+    const heights = await push(engine, rig)
+    t.comment(`heights ${heights.from} to ${heights.to} of ${story.start} to ${story.tip}`)
+    const stable = new StableIndex(engine.client(), systemClock, quiet)
+    const ask = askerOf(rig, stable)
+    const questions = questionsAbout(story, questionsEach)
+    assert.equal(questions.length, kindCount * questionsEach)
+    for (const question of questions) rows += await compared(rig, ask, question)
+    for (const { id } of [...story.model.rows.values()].slice(-20)) {
+      const text = `{ transaction(id: "${id}") { id tags { name value } block { id height } } }`
+      assert.deepEqual(await ask(text), await rig.askInside(text))
+    }
+  }
+  t.ok(rows > 1000, `${rows} rows were compared`)
+})
+
+const aboutOne = 'id tags { name value } owner { address } block { id height timestamp } bundledIn { id }'
+
+/** A rig with a chain, and its stable heights in ClickHouse. */
+async function openPushed(engine: ClickhouseEngine, steps: number) {
+  const story = new Story()
+  const rig = await openRig([], { flush, now: () => story.nowSeconds * 1000 })
+  for (let step = 0; step < steps; step += 1) await rig.apply(story.next())
+  return { story, rig, heights: await push(engine, rig) }
+}
+
+t.test('a machine without these blocks gives all of them', clickhouseAbsent, async (t) => {
+  const engine = await startClickhouse()
+  const { rig, heights } = await openPushed(engine, 90)
+  const empty = await openRig([])
+  t.teardown(async () => {
+    await rig.close()
+    await empty.close()
+    await engine.stop()
+  })
+  const ask = askerOf(empty, new StableIndex(engine.client(), systemClock, quiet))
+  const { from, to } = heights
+  for (const sort of ['HEIGHT_ASC', 'HEIGHT_DESC']) {
+    const text = `query($after: String) { transactions(sort: ${sort}, first: 100, after: $after,
+      block: { min: ${from}, max: ${to} }) { count pageInfo { hasNextPage endCursor } edges { node { ${aboutOne} } } } }`
+    const nodes = async (asker: Ask): Promise<unknown[]> => {
+      const found: unknown[] = []
+      for (let after: string | undefined; ; ) {
+        const { data, errors }: QueryResult = await asker(text, { after })
+        assert.equal(errors, undefined)
+        found.push(...data.transactions.edges.map(({ node }: { node: unknown }) => node))
+        assert.equal(data.transactions.edges.length <= 100, true)
+        if (!data.transactions.pageInfo.hasNextPage) return [data.transactions.count, ...found]
+        after = data.transactions.pageInfo.endCursor
+      }
+    }
+    const own = await nodes(rig.askInside)
+    t.ok(own.length > 100, `${own.length} rows`)
+    t.strictSame(await nodes(ask), own)
+  }
+  const { data } = await rig.askInside(
+    `{ transactions(first: 1, block: { min: ${from}, max: ${to} }) { edges { node { id } } } }`,
+  )
+  const [{ node }] = data.transactions.edges
+  const one = `{ transaction(id: "${node.id}") { ${aboutOne} } transactions(ids: ["${node.id}"]) { edges { node { id } } } }`
+  t.strictSame(await ask(one), await rig.askInside(one))
+  t.same((await ask(`{ transaction(id: "${'A'.repeat(43)}") { id } }`)).data, { transaction: null })
+})
+
+t.test(
+  'heights that move to ClickHouse between two pages are on one page each',
+  clickhouseAbsent,
+  async (t) => {
+    const engine = await startClickhouse()
+    const { rig, heights } = await openPushed(engine, 60)
+    t.teardown(async () => {
+      await rig.close()
+      await engine.stop()
+    })
+    for (const sort of ['HEIGHT_ASC', 'HEIGHT_DESC']) {
+      const text = `query($after: String) { transactions(sort: ${sort}, first: 9, after: $after) {
+      pageInfo { hasNextPage endCursor } edges { node { id } } } }`
+      const walk = async (asker: () => Ask): Promise<string[]> => {
+        const found: string[] = []
+        for (let after: string | undefined; ; ) {
+          const { data }: QueryResult = await asker()(text, { after })
+          found.push(...data.transactions.edges.map(({ node }: { node: { id: string } }) => node.id))
+          if (!data.transactions.pageInfo.hasNextPage) return found
+          after = data.transactions.pageInfo.endCursor
+        }
+      }
+      const fixed = (): Ask => {
+        const to = heights.from + below(heights.to - heights.from + 1)
+        const about = { from: heights.from, to, rows: undefined, version: 1 }
+        const stable = new StableIndex(engine.client(), systemClock, quiet)
+        stable.heights = () => about
+        return askerOf(rig, stable)
+      }
+      t.strictSame(await walk(fixed), await walk(() => rig.askInside))
+    }
+  },
+)
+
+t.test(
+  'where ClickHouse is away, what needs it is refused with 503, and the rest is answered',
+  clickhouseAbsent,
+  async (t) => {
+    const engine = await startClickhouse()
+    const { rig, heights } = await openPushed(engine, 90)
+    const client = engine.client({ timeoutMs: 1000 })
+    const served = await openRig([], { stable: new StableIndex(client, systemClock, quiet) })
+    const ask = askerOf(rig, new StableIndex(client, systemClock, quiet))
+    t.teardown(async () => {
+      await rig.close()
+      await served.close()
+      await engine.stop()
+    })
+    const older = `{ transactions(block: { max: ${heights.to} }) { edges { node { id } } } }`
+    const newer = `{ transactions(block: { min: ${heights.to + 1} }) { count edges { node { id } } } }`
+    t.equal((await served.post({ query: older })).status, 200)
+    t.equal((await ask(older)).errors, undefined)
+    engine.child.kill('SIGSTOP')
+    const begun = systemClock.monotonic()
+    const answers = await Promise.all(Array.from({ length: 30 }, () => served.post({ query: older })))
+    const tookMs = systemClock.monotonic() - begun
+    t.ok(tookMs < 4000, `30 queries have waited for ${Math.round(tookMs)} ms`)
+    for (const answer of answers) {
+      t.equal(answer.status, 503)
+      t.equal(answer.headers.get('retry-after'), '2')
+      t.match(await answer.json(), { data: null, errors: [{ extensions: { code: 'INDEX_UNAVAILABLE' } }] })
+    }
+    t.strictSame(await ask(newer), await rig.askInside(newer), 'newer blocks need no engine')
+    const [mixed] = await Promise.all([
+      ask(
+        `{ a: transaction(id: "${'A'.repeat(43)}") { id } blocks(first: 1) { edges { node { height } } } }`,
+      ),
+    ])
+    t.match(mixed, { data: { a: null, blocks: {} }, errors: [{ path: ['a'] }] })
+    engine.child.kill('SIGCONT')
+    for (let tries = 0; ; tries += 1) {
+      const { status } = await served.post({ query: older })
+      if (status === 200) break
+      if (tries === 100) t.fail('it is asked again soon')
+      await new Promise((resolve) => systemClock.after(100, () => resolve(undefined)))
+    }
+  },
+)
+
+t.test(
+  'a query that takes too long is refused, and takes nothing from others',
+  clickhouseAbsent,
+  async (t) => {
+    const engine = await startClickhouse()
+    t.teardown(() => engine.stop())
+    const client = engine.client({ timeoutMs: 1000 })
+    for (let tries = 0; tries < 5; tries += 1) {
+      const long = await client.ask(
+        'SELECT count() FROM numbers(100000000000) WHERE sipHash64(number) = 1',
+        1000,
+      )
+      t.match(long, { refused: 'too-large' })
+      const large = await client.ask('SELECT toString(number) FROM numbers(10000000)', 1000)
+      t.match(large, { refused: 'too-large' })
+    }
+    t.equal(String(await client.ask('SELECT 1', 1000)), '1\n')
+  },
+)
