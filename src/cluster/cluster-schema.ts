@@ -111,6 +111,18 @@ export const clusterMigrations: readonly ClusterMigration[] = [
     `,
     back: 'DROP TABLE cluster_drains;',
   },
+  {
+    // Accepted items, and items in accepted bundles: ids of 32 bytes.
+    forward: `
+      CREATE TABLE cluster_items (
+        id bytea PRIMARY KEY,
+        bundle bytea NOT NULL,
+        store uuid NOT NULL,
+        at timestamptz NOT NULL DEFAULT now()
+      );
+    `,
+    back: 'DROP TABLE cluster_items;',
+  },
 ]
 
 /** Steps that this release knows. */

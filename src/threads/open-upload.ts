@@ -115,7 +115,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
       await records.intake.close()
       await accepting.closePayment()
       await accepting.close()
-      await records.sharedFree?.close()
+      await Promise.all([records.sharedFree?.close(), records.sharedItems?.close()])
       await records.uploads.environment.close()
     },
   }

@@ -13,7 +13,9 @@ import { FreeTurns } from '../upload/intake/free-turns.js'
 import { Height } from '../upload/intake/height.js'
 import { InnerItems } from '../upload/intake/inner-items.js'
 import { ItemIntake, type ItemIntakeParts } from '../upload/intake/item-intake.js'
-import { Noting } from '../upload/intake/noting.js'
+import type { KnownItemsParts } from '../upload/intake/known-items.js'
+import { Noting, type PayBack } from '../upload/intake/noting.js'
+import { SharedItems } from '../upload/intake/shared-items.js'
 import { PooledSigning } from '../upload/intake/signing.js'
 import { Verdicts } from '../upload/intake/verdicts.js'
 import { ItemAnnouncer } from '../upload/news/item-announcer.js'
@@ -74,22 +76,22 @@ export function openUploadAccepting(
   const { chain, height, signing, announcer, verdicts } = lines
   const inBlock = openChainItems(given)
   const watching = { clock: systemClock, logger: log, closing: closing.signal }
-  const noting = new Noting({ uploads, log: intake, ...inBlock, ...watching })
-  const money = openMoney(given, tools, records, noting)
+  const known = openKnown(tools, records, inBlock)
+  const money = openMoney(given, tools, records, known.noting)
   const { credits, usdc, charging, sharing } = money
   const bought = usdc === undefined ? {} : { usdc }
   const selling = new ItemSelling({ sales, log: intake, ...watching, ...bought })
   const stored = openStoredUploads(given, tools, records, signing, (items) => {
     inner.wake()
-    noting.wake()
+    known.noting.wake()
     announceAll(items, uploadFolders(given.settings).log, announcer)
   })
   const inner = innerItems(given, tools, records, { verdicts, announcer, blockedOwners })
-  noting.start(credits && ((id) => credits.refund(id)))
+  known.start(credits && ((id) => credits.refund(id)))
   const itemIntake = new ItemIntake({
     ...newsOf(given, records, modulus),
-    onAccepted: accepted(tools, inner, noting),
-    noting,
+    onAccepted: accepted(tools, inner, known.noting),
+    ...known,
     opened: (bundle) => inner.opened(bundle),
     uploads,
     verdicts,
@@ -115,10 +117,32 @@ export function openUploadAccepting(
     height,
     closePayment: () => money.closePayment(),
     async close() {
-      await Promise.all([inner.stopped(), noting.stopped()])
+      await Promise.all([inner.stopped(), known.stopped()])
       await stored?.close()
       await itemIntake.stopped()
       await Promise.all([lines.close(), money.close(), inBlock.close()])
+    },
+  }
+}
+
+/** What was accepted, here and by other machines, alone or in bundles. */
+function openKnown(
+  { closing, log: logger }: UploadTools,
+  { uploads, intake: log, sharedItems }: UploadRecords,
+  inBlock: Pick<KnownItemsParts, 'isInBlock'>,
+) {
+  const watching = { clock: systemClock, logger, closing: closing.signal }
+  const noting = new Noting({ uploads, log, ...inBlock, ...watching })
+  const listing = sharedItems && new SharedItems({ uploads, noting, items: sharedItems, ...watching })
+  return {
+    noting,
+    ...(listing === undefined ? {} : { listing }),
+    start(payBack: PayBack | undefined): void {
+      noting.start(payBack)
+      listing?.start(payBack)
+    },
+    async stopped(): Promise<void> {
+      await Promise.all([noting.stopped(), listing?.stopped()])
     },
   }
 }
@@ -197,12 +221,12 @@ interface Money extends Pick<ServiceLine, 'credits' | 'usdc'> {
 function openMoney(
   given: UploadGiven,
   { closing, log }: UploadTools,
-  { uploads, pools }: UploadRecords,
+  { uploads, pools, sharedItems }: UploadRecords,
   noting: Noting,
 ): Money {
   const { credits, usdc, ...payment } = paymentLine(given)
   const line = networkLine(given)
-  const earlier = new AcceptedBefore(noting, earlierPost(given, line, log))
+  const earlier = new AcceptedBefore(noting, sharedItems, earlierPost(given, line, log))
   const closePayment = (): Promise<void> => payment.close()
   const close = (): Promise<void> => line.close()
   // Nobody pays for what is gone after some days.

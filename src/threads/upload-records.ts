@@ -3,6 +3,7 @@ import type { Log } from '../actor/log.js'
 import { Meters } from '../actor/meter.js'
 import { meterTable } from '../actor/meter-table.js'
 import type { PostgresFree } from '../cluster/postgres-free.js'
+import type { PostgresItems } from '../cluster/postgres-items.js'
 import type { Id } from '../format/id.js'
 import { acceptedEvent } from '../ingest/webhook-events.js'
 import { Webhooks } from '../ingest/webhooks.js'
@@ -23,6 +24,7 @@ import { Sales } from '../upload/selling/sales.js'
 import { PlacesSeen } from '../upload/stored/log-bytes.js'
 import { uploadWalletPath } from './key-paths.js'
 import { openSharedFree } from './open-shared-free.js'
+import { openSharedItems } from './open-shared-items.js'
 import type { UploadGiven } from './upload-given.js'
 import { durabilityOf, freeRules, newsRules, uploadFolders } from './upload-options.js'
 
@@ -51,6 +53,8 @@ export interface UploadRecords {
   readonly pools: FreePools
   /** What other machines have given for free; undefined: there are none. */
   readonly sharedFree: PostgresFree | undefined
+  /** What other machines have accepted; undefined: there are none. */
+  readonly sharedItems: PostgresItems | undefined
   readonly sales: Sales
   readonly webhooks: Webhooks | undefined
   /** News for a gateway on another machine; undefined: there is none. */
@@ -103,12 +107,26 @@ export async function openUploadRecords(given: UploadGiven, tools: UploadTools):
     receiptNews?.add(ids)
     for (const id of ids) news?.addItem(id)
   }
-  const entering = { uploads, sales, pools, log, onLost }
+  const sharedItems = await openSharedItems(settings, pools, log)
+  const entering = { uploads, sales, pools, log, onLost, isListed: sharedItems !== undefined }
   const storing =
     settings.contentStore.kind === 'none'
       ? undefined
       : { seen: new PlacesSeen(), unstored: [], isUnflushed: !durabilityOf(settings).isOnDisk }
   const parts = storing === undefined ? entering : { ...entering, storing }
   const { log: intake, lost } = await openIntake(logFolder, parts)
-  return { uploads, pools, sharedFree, sales, webhooks, news, receiptNews, entering, storing, intake, lost }
+  return {
+    uploads,
+    pools,
+    sharedFree,
+    sharedItems,
+    sales,
+    webhooks,
+    news,
+    receiptNews,
+    entering,
+    storing,
+    intake,
+    lost,
+  }
 }

@@ -6,6 +6,7 @@ import { isRefusal } from '../../src/format/refusal.js'
 import { tagOf } from '../../src/format/tag.js'
 import { nativeAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
+import { postgresAbsent, postgresFor } from '../engines/two-machines.js'
 import { type Running, run } from './running.js'
 import { upstream } from './upstream.js'
 
@@ -67,4 +68,28 @@ t.test('the items of a bundle in a bundle, before its block', async (t) => {
   t.equal(await balance(program), paid, 'nobody was charged')
   t.equal(await post(program, itemOf(300_000, 4), away), 200, 'another item is')
   t.not(await balance(program), paid)
+})
+
+t.test('two machines: what one has accepted, the other one does not charge', postgresAbsent, async (t) => {
+  const { url } = await postgresFor(t)
+  const folders = t.testdir({ one: {}, two: {} })
+  const machine = (name: string): Promise<Running> =>
+    run(t, `${folders}/${name}`, {
+      ...settings,
+      CLUSTER_DATABASE_URL: url,
+      PAYMENT_DATABASE_URL: url,
+      CLUSTER_NODE: name,
+      UPLOAD_FREE_RANGE_BYTES: '100000',
+    })
+  const [one, two] = await Promise.all([machine('one'), machine('two')])
+  await topUp(one)
+  const [free, paid, inner] = [itemOf(60_000, 11), itemOf(300_000, 12), itemOf(300_000, 13)]
+  const bundle = bundleOf(bundleOf(inner, itemOf(10, 14)))
+  for (const item of [free, paid, bundle]) t.equal(await post(one, item, home), 200)
+  t.equal(await post(two, itemOf(60_000, 15), away), 200, 'the free bytes of the other range are used up')
+  const before = await balance(two)
+  for (const item of [free, paid, inner, bundle]) t.equal(await post(two, item, away), 409)
+  t.equal(await balance(two), before, 'nobody was charged')
+  t.equal(await post(two, itemOf(300_000, 16), away), 200, 'another item is')
+  t.not(await balance(two), before)
 })

@@ -4,6 +4,7 @@ import { systemClock } from '../../src/actor/clock.js'
 import type { HeldMemory } from '../../src/actor/held-memory.js'
 import { silentLog } from '../../src/actor/log.js'
 import { Clients } from '../../src/admission/clients.js'
+import type { ItemsElsewhere } from '../../src/cluster/items-elsewhere.js'
 import { isRefusal, refuse } from '../../src/format/refusal.js'
 import type { BodySink, Request } from '../../src/http/exchange.js'
 import { makePage } from '../../src/http/page.js'
@@ -19,6 +20,7 @@ import { FreeTurns } from '../../src/upload/intake/free-turns.js'
 import { ItemIntake } from '../../src/upload/intake/item-intake.js'
 import type { ItemStore } from '../../src/upload/intake/item-keeping.js'
 import { Noting } from '../../src/upload/intake/noting.js'
+import { SharedItems } from '../../src/upload/intake/shared-items.js'
 import type { ReceiptRank } from '../../src/upload/intake/signing.js'
 import { ItemAnnouncer } from '../../src/upload/news/item-announcer.js'
 import type { MultipartRecords } from '../../src/upload/parts/multipart-records.js'
@@ -76,6 +78,8 @@ export interface RigOptions {
   readonly partsMaxBytes?: number
   /** Of the log and of parts. */
   readonly folder?: string
+  /** What other machines have accepted; absent: there are none. */
+  readonly machines?: ItemsElsewhere
   /** Items in one bundle at most; absent: as usual. */
   readonly insideMax?: number
   /** Memory of all requests; absent: plenty. */
@@ -105,6 +109,7 @@ export async function uploadRig(
     folder = scratch('uploads'),
     insideMax = 1_000_000,
     memoryMaxBytes = 1e9,
+    machines,
   }: RigOptions = {},
 ): Promise<UploadRig> {
   const closing = new AbortController()
@@ -147,11 +152,13 @@ export async function uploadRig(
   }
   const watching = { closing: closing.signal, clock: systemClock, logger: silentLog }
   const noting = new Noting({ uploads, log, insideMax, ...watching })
-  const earlier = new AcceptedBefore(noting, onlyHere)
+  const listing = machines && new SharedItems({ uploads, noting, items: machines, ...watching })
+  const earlier = new AcceptedBefore(noting, machines, onlyHere)
   const intake = new ItemIntake({
     uploads,
     ...watching,
     noting,
+    ...(listing === undefined ? {} : { listing }),
     height: () => 1,
     verdicts: { verdictNow: async (signed) => verifyItemMessage(signed, signed.message) },
     charging: new CreditCharging(pools, credits, uploads.environment, earlier, systemClock, closing.signal),
@@ -204,10 +211,11 @@ export async function uploadRig(
   t.teardown(async () => {
     closing.abort()
     await taking.open.close()
-    await Promise.all([intake.stopped(), noting.stopped()])
+    await Promise.all([intake.stopped(), noting.stopped(), listing?.stopped()])
     await log.close()
   })
   noting.start((id) => credits.refund(id))
+  listing?.start((id) => credits.refund(id))
   await eventually('the tables are read for old bundles', () => !noting.isBehind)
   // This machine alone has them.
   const records = taking.records as MultipartRecords

@@ -18,7 +18,7 @@ import type { ReceiptNews } from '../news/receipt-news.js'
 import { type Receipt, receiptOf } from '../records/receipt.js'
 import { type AcceptedItem, isGivenUp } from '../records/uploads.js'
 import { turnOf } from '../records/waiting-lines.js'
-import type { Charged, Charging, ItemCharge } from '../selling/charging.js'
+import { type Charged, type Charging, isCharge, unpaid } from '../selling/charging.js'
 import { keepUnsettled } from '../selling/credit-charging.js'
 import type { Purchase, Sale } from '../selling/sales.js'
 import { type ItemSelling, saleWords } from '../selling/selling.js'
@@ -29,6 +29,7 @@ import { type ItemTableParts, ItemTableWriter } from './item-table-writer.js'
 import { KnownItems, type KnownItemsParts } from './known-items.js'
 import type { Noting } from './noting.js'
 import { digestMismatch } from './sent-digests.js'
+import type { SharedItems } from './shared-items.js'
 import { SignedReceipts, type SignedReceiptsParts } from './signed-receipts.js'
 import { rankOf } from './signing.js'
 import type { TakeTerms } from './take-terms.js'
@@ -40,6 +41,8 @@ export interface ItemIntakeParts
     SignedReceiptsParts,
     Omit<KnownItemsParts, 'uploads'> {
   readonly noting: Pick<Noting, 'note'>
+  /** Lets the other machines of a cluster know; absent: there are none. */
+  readonly listing?: Pick<SharedItems, 'wait' | 'list'>
   readonly verdicts: Pick<Verdicts, 'verdictNow'>
   readonly charging: Charging
   /** Absent: no credits are kept, and none can be shared. */
@@ -363,14 +366,16 @@ export class ItemIntake {
     announced: AnnouncedItem | undefined,
     { done, sale, noted, signed = this.#receipts.signature(accepted, 'paid') }: Ending,
   ): Promise<UploadAnswer> {
-    const { announcer, charging, terms, clock } = this.parts
+    const { announcer, charging, terms, clock, listing } = this.parts
     const afterKeeping = async (isKept: boolean): Promise<boolean> => {
+      if (isKept) await listing?.list(accepted)
       if (isKept && announced !== undefined) await announcer.announce(announced)
       if (isKept && accepted.isBundle === true) await this.parts.opened?.(accepted.id)
       return isKept
     }
     const keep = (id: Id): void => {
       noted?.()
+      listing?.wait(id)
       charge.keep(id)
     }
     const kept = this.#tables.keep(accepted, { ...charge, keep }).then(afterKeeping)
@@ -388,11 +393,4 @@ export class ItemIntake {
   receipt(item: AcceptedItem): Promise<Receipt> {
     return this.#receipts.receipt(item)
   }
-}
-
-/** A purchase is settled after the item is stored. */
-const unpaid: Charged = { winc: '0', keep: () => undefined, giveBack: async () => undefined }
-
-function isCharge(value: ItemCharge): value is Charged {
-  return 'giveBack' in value
 }

@@ -105,7 +105,7 @@ export class Noting {
     let rest: Uint8Array[] = []
     let count = 0
     try {
-      const steps = this.#read(bundle)
+      const steps = this.idsIn(bundle)
       for (;;) {
         const { done, value } = await steps.next()
         if (done === true) return value ? tooDeep : rest
@@ -142,8 +142,8 @@ export class Noting {
     return item === undefined ? this.#coming.has(bundle) : !isGone(item)
   }
 
-  /** Steps of a turn of the event loop each. */
-  async *#read({ headerSize, place }: LoggedBundle): ReturnType<typeof insideIds> {
+  /** The ids of all items in a bundle, at every level, by steps. */
+  async *idsIn({ headerSize, place }: LoggedBundle): ReturnType<typeof insideIds> {
     const { log } = this.parts
     const handle = await open(`${log.folder}/${logFileName(place.file)}`, 'r')
     try {
@@ -202,7 +202,7 @@ export class Noting {
   async #notedLate(item: AcceptedItem, payBack: PayBack | undefined): Promise<string | undefined> {
     const { uploads, closing, logger } = this.parts
     try {
-      const steps = this.#read(item)
+      const steps = this.idsIn(item)
       for (;;) {
         const { done, value } = await steps.next()
         if (done === true) return value ? tooDeep.message : undefined

@@ -24,6 +24,8 @@ export interface IntakeParts {
   readonly sales: Sales
   readonly pools: Pick<FreePools, 'keep'>
   readonly log: Log
+  /** Other machines are to know of the items. */
+  readonly isListed?: boolean
   /** Records the receipts to be sent for items that the tables lacked, in the transaction that adds these items. */
   readonly onLost?: (ids: readonly Id[]) => void
   /** Of an object store that has the items, too. */
@@ -91,7 +93,7 @@ export async function openIntake(folder: string, parts: IntakeParts): Promise<Op
 /** Writes items down as accepted that the tables did not know. */
 function enterBrought(
   items: readonly BroughtItem[],
-  { uploads, pools, onLost }: Pick<IntakeParts, 'uploads' | 'pools' | 'onLost'>,
+  { uploads, pools, onLost, isListed }: Pick<IntakeParts, 'uploads' | 'pools' | 'onLost' | 'isListed'>,
 ): AcceptedItem[] {
   if (items.length === 0) return []
   const taken = items.map(withoutFree)
@@ -100,7 +102,10 @@ function enterBrought(
       if (winc !== '0' && heldAs === undefined) keepUnsettled(uploads.environment, id)
       if (free !== undefined) pools.keep(free)
     }
-    for (const { id, isBundle } of taken) if (isBundle === true) uploads.noted.wait(id)
+    for (const { id, isBundle } of taken) {
+      if (isBundle === true) uploads.noted.wait(id)
+      if (isListed === true) uploads.unlisted.put(id)
+    }
     onLost?.(taken.map(({ id }) => id))
   })
   return taken

@@ -8,6 +8,7 @@ import { OpeningLines } from './opening-lines.js'
 import { PendingItems } from './pending-items.js'
 import type { PendingMarks } from './pending-marks.js'
 import { StoredRows } from './stored-rows.js'
+import { UnlistedItems } from './unlisted-items.js'
 import { WaitingLines } from './waiting-lines.js'
 
 /** The record of an item in the log: enough to restore it when the tables were lost. */
@@ -139,6 +140,7 @@ export class Uploads {
   readonly #inner: Table
   /** What lies in uploaded bundles, whether these were looked into or not. */
   readonly noted: NotedItems
+  readonly unlisted: UnlistedItems
   /** Keys alone: an uploaded bundle, and an item in it. */
   readonly #within: Table
   /** Names under which prices are held back, where these are not the ids of the items (`heldAs`): the items. */
@@ -156,6 +158,7 @@ export class Uploads {
     this.opening = new OpeningLines(environment)
     this.#inner = environment.table('inner')
     this.noted = new NotedItems(environment)
+    this.unlisted = new UnlistedItems(environment)
     this.#within = environment.table('within')
     this.#holds = environment.table('holds')
   }

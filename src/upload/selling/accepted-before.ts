@@ -1,3 +1,4 @@
+import type { ItemsElsewhere } from '../../cluster/items-elsewhere.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import type { EarlierPost, PostedItem } from './earlier-post.js'
 
@@ -5,6 +6,12 @@ const behind = refuse(
   'busy',
   'self',
   'bundles that were accepted before are read again, to see what they have paid for: try again in some seconds',
+)
+
+const unsure = refuse(
+  'busy',
+  'self',
+  'the other machines of this service do not state what they have accepted: try again in some seconds',
 )
 
 /** What is known of bundles that were accepted here. */
@@ -15,17 +22,23 @@ export interface BundlesHere {
 
 /**
  * Looks up here whether an item was paid for before, and then asks the gateways of the network. While it is not certain what lies
- * in the bundles that were accepted here, items count as new only where their owner is at home.
+ * in the bundles that were accepted here, or what other machines of this service have accepted, items count as new only where
+ * their owner is at home. `machines`: absent where there are no others.
  */
 export class AcceptedBefore implements Pick<EarlierPost, 'isKnown' | 'settled'> {
   constructor(
     private readonly bundles: BundlesHere,
+    private readonly machines: Pick<ItemsElsewhere, 'has'> | undefined,
     private readonly network: Pick<EarlierPost, 'isKnown' | 'settled'>,
   ) {}
 
   async isKnown(item: PostedItem): Promise<boolean | Refusal> {
     const { isAtHome, mayGoUnasked } = item
-    if (this.bundles.isBehind && !(isAtHome && mayGoUnasked)) return behind
+    const mayBeUnsure = isAtHome && mayGoUnasked
+    if (this.bundles.isBehind && !mayBeUnsure) return behind
+    const isElsewhere = this.machines === undefined ? false : await this.machines.has(item.id)
+    if (isElsewhere === true) return true
+    if (isElsewhere === undefined && !mayBeUnsure) return unsure
     return this.network.isKnown(item)
   }
 

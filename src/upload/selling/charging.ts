@@ -27,6 +27,13 @@ export interface Charged {
 /** Either what is held back, or why the item is not taken. */
 export type ItemCharge = Charged | UploadAnswer | Refusal
 
+/** A purchase is settled after the item is stored. */
+export const unpaid: Charged = { winc: '0', keep: () => undefined, giveBack: async () => undefined }
+
+export function isCharge(value: ItemCharge): value is Charged {
+  return 'giveBack' in value
+}
+
 export interface Charging {
   /** Holds back what the item costs. Of free bytes, or of credits. `itemsInside`: of a bundle. */
   charge(header: ItemHeader, sizeBytes: number, uploader: Uploader, itemsInside?: number): Promise<ItemCharge>

@@ -140,7 +140,7 @@ t.test('bundles that a start has found are noted, and until then strangers wait'
   const one = bundle(payloadOf([early, charged, free, ...many(600, 'others')]), 2)
   accept(charged, 3)
   accept(free, 3, { winc: '0' })
-  const earlier = new AcceptedBefore(noting, onlyHere)
+  const earlier = new AcceptedBefore(noting, undefined, onlyHere)
   const posted = { id: idOf(charged), wallet: 'w', bytes: 1, client: '203.0.113.9' }
   const isKnown = (isAtHome: boolean, mayGoUnasked = true) =>
     earlier.isKnown({ ...posted, isAtHome, mayGoUnasked })

@@ -1,0 +1,121 @@
+import { Backoff } from '../actor/backoff.js'
+import { type Clock, withinTime } from '../actor/clock.js'
+import type { Log } from '../actor/log.js'
+import { type Id, idBytes, idOfBytes } from '../format/id.js'
+import { GroupCommit } from '../ledger/group.js'
+import { PostgresSessions } from '../ledger/postgres-session.js'
+import type { ItemElsewhere, ItemsElsewhere } from './items-elsewhere.js'
+
+export interface PostgresItemsOptions {
+  readonly databaseUrl: string
+  /** A UUID of the disk that has what is accepted here. */
+  readonly store: string
+  readonly clock: Clock
+  readonly log: Pick<Log, 'warn' | 'info'>
+  /** An uploader does not wait longer: 800 unless given. */
+  readonly patienceMs?: number
+}
+
+const connectionsMax = 2
+const answerMs = 3000
+const restMs = 1000
+/** Orders of one statement. */
+const [addsMax, looksMax] = [20, 200]
+
+/**
+ * Ids of accepted items in the PostgreSQL of a cluster: a row of some 100 bytes each, written before the receipt. So an item that
+ * one machine has accepted, free or paid, alone or in a bundle, is charged by no other one.
+ */
+export class PostgresItems implements ItemsElsewhere {
+  readonly #sessions: PostgresSessions
+  readonly #rest: Backoff
+  readonly #adds: GroupCommit<readonly ItemElsewhere[], true>
+  readonly #looks: GroupCommit<Id, boolean>
+  #isAway = false
+
+  constructor(private readonly options: PostgresItemsOptions) {
+    const { databaseUrl, clock } = options
+    this.#sessions = new PostgresSessions(databaseUrl, connectionsMax, answerMs, answerMs)
+    this.#rest = new Backoff({ failuresMax: 1, restMs, restMaxMs: restMs }, clock)
+    this.#adds = new GroupCommit((orders) => this.#add(orders), addsMax)
+    this.#looks = new GroupCommit((ids) => this.#look(ids), looksMax)
+  }
+
+  async add(items: readonly ItemElsewhere[]): Promise<boolean> {
+    return (await this.#inTime(() => this.#adds.add(items))) === true
+  }
+
+  has(id: Id): Promise<boolean | undefined> {
+    return this.#inTime(() => this.#looks.add(id))
+  }
+
+  aloneSince(ids: readonly Uint8Array[], sinceMs: number): Promise<readonly Id[] | undefined> {
+    return this.#inTime(async () => {
+      const rows = await this.#sessions.ask<{ id: Buffer }>(
+        'SELECT id FROM cluster_items WHERE id = ANY($1::bytea[]) AND bundle = id AND store <> $2 AND at > to_timestamp($3)',
+        [ids, this.options.store, sinceMs / 1000],
+      )
+      return rows.map(({ id }) => idOfBytes(id))
+    })
+  }
+
+  close(): Promise<void> {
+    return withinTime(this.options.clock, 1000, this.#sessions.close(), undefined)
+  }
+
+  async #add(orders: readonly (readonly ItemElsewhere[])[]): Promise<true[]> {
+    const unique = new Map(orders.flat().map((item) => [idOfBytes(item.id), item]))
+    // In one order for all machines, so that none waits for one that waits for it.
+    const items = [...unique.values()].sort((one, other) => Buffer.compare(one.id, other.id))
+    // Who had it before has it in its tables, or has left it to a machine that took over its uploads.
+    await this.#sessions.ask(
+      `INSERT INTO cluster_items (id, bundle, store) SELECT w.id, w.bundle, $1
+       FROM unnest($2::bytea[], $3::bytea[]) AS w(id, bundle)
+       ON CONFLICT (id) DO UPDATE SET store = excluded.store WHERE cluster_items.store <> excluded.store`,
+      [this.options.store, items.map(({ id }) => id), items.map(({ bundle }) => bundle)],
+    )
+    return orders.map(() => true)
+  }
+
+  async #look(ids: readonly Id[]): Promise<boolean[]> {
+    const rows = await this.#sessions.ask<{ id: Buffer }>(
+      'SELECT id FROM cluster_items WHERE id = ANY($1::bytea[]) AND store <> $2',
+      [ids.map(idBytes), this.options.store],
+    )
+    const found = new Set(rows.map(({ id }) => idOfBytes(id)))
+    return ids.map((id) => found.has(id))
+  }
+
+  async #inTime<T>(ask: () => Promise<T>): Promise<T | undefined> {
+    if (this.#rest.isOn) return undefined
+    const { clock, patienceMs = 800 } = this.options
+    const asking = ask().then(
+      (answer) => ({ answer }),
+      (error: unknown) => ({ error }),
+    )
+    const outcome = await withinTime(clock, patienceMs, asking, { error: new Error('no answer in time') })
+    if ('answer' in outcome) {
+      this.#well()
+      return outcome.answer
+    }
+    this.#failed(outcome.error)
+    return undefined
+  }
+
+  #well(): void {
+    this.#rest.well()
+    if (this.#isAway) this.options.log.info('the items of the cluster are known again')
+    this.#isAway = false
+  }
+
+  #failed(error: unknown): void {
+    if (!(error instanceof Error) || error instanceof TypeError) throw error
+    this.#rest.failed()
+    if (this.#isAway) return
+    this.#isAway = true
+    this.options.log.warn(
+      { reason: error.message },
+      'it is not known what other machines have accepted: credits pay only for items from the homes of their wallets',
+    )
+  }
+}

@@ -1,0 +1,101 @@
+import { type Clock, pause } from '../../actor/clock.js'
+import type { Log } from '../../actor/log.js'
+import type { ItemsElsewhere } from '../../cluster/items-elsewhere.js'
+import { type Id, idBytes } from '../../format/id.js'
+import { isRefusal } from '../../format/refusal.js'
+import { writePatiently } from '../../store/patient-write.js'
+import type { AcceptedItem, Uploads } from '../records/uploads.js'
+import type { Noting, PayBack } from './noting.js'
+
+const againMs = 1000
+/** Items that are listed late, of one round. */
+const roundMax = 100
+
+export interface SharedItemsParts {
+  readonly uploads: Uploads
+  readonly noting: Pick<Noting, 'idsIn'>
+  readonly items: ItemsElsewhere
+  readonly clock: Pick<Clock, 'now'>
+  readonly logger: Pick<Log, 'error' | 'info' | 'warn'>
+  readonly closing: AbortSignal
+}
+
+/**
+ * Lists accepted items, and what lies in them, for the other machines of the cluster, before the receipt. What cannot be listed,
+ * because the database does not answer, waits on disk.
+ */
+export class SharedItems {
+  /** Listed, and still written down as waiting. */
+  readonly #over = new Set<Id>()
+  /** Being listed by who has accepted them. */
+  readonly #fresh = new Set<Id>()
+  #running: Promise<void> = Promise.resolve()
+
+  constructor(private readonly parts: SharedItemsParts) {}
+
+  /** Lists what waits. `payBack`: absent where nobody pays. */
+  start(payBack?: PayBack): void {
+    this.#running = this.#run(payBack)
+  }
+
+  /** After `closing`: resolves when nothing is listed any more. */
+  async stopped(): Promise<void> {
+    await this.#running
+  }
+
+  /** Only inside the transaction that accepts it. */
+  wait(id: Id): void {
+    const { unlisted } = this.parts.uploads
+    for (const one of this.#over) unlisted.remove(one)
+    // Listed before its transaction: it waits for nothing.
+    if (!this.#over.has(id)) unlisted.put(id)
+  }
+
+  /** The item is accepted: resolves when it is listed, or waits for the database. */
+  async list(item: AcceptedItem): Promise<void> {
+    this.#fresh.add(item.id)
+    if (await this.#listed(item)) this.#over.add(item.id)
+    this.#fresh.delete(item.id)
+  }
+
+  async #listed(item: AcceptedItem, payBack?: PayBack): Promise<boolean> {
+    const { items, noting, logger } = this.parts
+    const bundle = idBytes(item.id)
+    if (!(await items.add([{ id: bundle, bundle }]))) return false
+    if (item.isBundle !== true || item.released === true) return true
+    for await (const { ids } of noting.idsIn(item)) {
+      // Another machine could not know that the bundle had paid for them.
+      const charged = payBack === undefined ? [] : await items.aloneSince(ids, item.receivedMs)
+      for (const id of charged ?? []) {
+        if (payBack === undefined || isRefusal(await payBack(id))) return false
+        logger.warn(
+          { id, bundle: item.id },
+          'an item was charged that its bundle had paid for: it was given back',
+        )
+      }
+      if (charged === undefined || !(await items.add(ids.map((id) => ({ id, bundle }))))) return false
+    }
+    return true
+  }
+
+  async #run(payBack: PayBack | undefined): Promise<void> {
+    const { uploads, closing, logger } = this.parts
+    while (!closing.aborted) {
+      await pause(againMs, closing)
+      const due = uploads.unlisted.some(roundMax).filter((id) => !this.#over.has(id) && !this.#fresh.has(id))
+      for (const id of due) {
+        if (closing.aborted) return
+        const item = uploads.find(id)
+        if (item === undefined || (await this.#listed(item, payBack))) this.#over.add(id)
+        else break
+      }
+      const over = [...this.#over]
+      if (over.length === 0) continue
+      const write = (): void =>
+        uploads.environment.write(() => {
+          for (const id of over) uploads.unlisted.remove(id)
+        })
+      if (await writePatiently(write, closing, logger)) for (const id of over) this.#over.delete(id)
+    }
+  }
+}
