@@ -26,6 +26,7 @@ import { type Charging, FreeOnly } from '../upload/selling/charging.js'
 import { CreditCharging } from '../upload/selling/credit-charging.js'
 import { EarlierPost, lookupsMax, onlyHere } from '../upload/selling/earlier-post.js'
 import { KnownPosters } from '../upload/selling/known-posters.js'
+import { OldItems } from '../upload/selling/old-items.js'
 import { ItemSelling } from '../upload/selling/selling.js'
 import { Sharing } from '../upload/selling/sharing.js'
 import type { StoredUploads } from '../upload/stored/stored-uploads.js'
@@ -231,7 +232,8 @@ function openMoney(
   const close = (): Promise<void> => line.close()
   // Nobody pays for what is gone after some days.
   const bought = usdc === undefined || sandboxRules(given.settings) !== undefined ? {} : { usdc }
-  if (credits === undefined) return { ...bought, charging: new FreeOnly(pools), closePayment, close }
+  const old = new OldItems(earlier, new KnownPosters(uploads.environment), systemClock)
+  if (credits === undefined) return { ...bought, charging: new FreeOnly(pools, old), closePayment, close }
   const { signal } = closing
   const charging = new CreditCharging(pools, credits, uploads.environment, earlier, systemClock, signal)
   const sharing = new Sharing(credits, earlier, new KnownPosters(uploads.environment), systemClock)

@@ -154,7 +154,7 @@ export class FreePools implements OwnFreeCounts {
     const { itemMaxBytes, itemOverheadBytes = 0 } = this.rules
     const inRange = bytes + itemOverheadBytes * (1 + itemsInside)
     const name = of === undefined || wallet === undefined || of === wallet ? {} : { name: { of, wallet } }
-    if (this.#isExempt(taker)) return { keys: [], bytes, ...name }
+    if (this.isExempt(taker)) return { keys: [], bytes, ...name }
     if (itemMaxBytes === 0 || bytes > itemMaxBytes) return undefined
     const walletKey = wallet === undefined ? [] : [walletCount(wallet, range)]
     // Other machines may never have seen which wallet is meant by the address of its own network.
@@ -173,7 +173,8 @@ export class FreePools implements OwnFreeCounts {
     return { keys, bytes, ...(inRange === bytes ? {} : { rangeBytes: inRange }), ...name }
   }
 
-  #isExempt({ wallet, isExempt }: FreeTaker): boolean {
+  /** Whether all its items are free, of any size. */
+  isExempt({ wallet, isExempt }: FreeTaker): boolean {
     if (wallet === undefined || this.#exempt.size === 0) return false
     return this.#exempt.has(wallet) || isExempt?.(this.#exempt) === true
   }

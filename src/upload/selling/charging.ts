@@ -5,6 +5,7 @@ import { canonicalAddress, isListed, nativeAddress } from '../../proof/owner-add
 import { jsonAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import type { FreePools, FreeTaker, Taken } from '../records/free-pools.js'
+import type { OldItems } from './old-items.js'
 
 /** What an item costs, held back until it is settled. */
 export interface Charged {
@@ -76,9 +77,41 @@ export async function freeCharge(
   }
 }
 
+/** An item that may be free. */
+export interface FreeWanted {
+  readonly header: ItemHeader
+  readonly bytes: number
+  readonly uploader: Uploader
+  readonly itemsInside: number
+}
+
+/**
+ * What the free bytes pay; undefined where they do not reach. Of a wallet whose items are all free, of any size, the operator
+ * pays for each: so an item that was posted before, which anybody may post again, is refused.
+ */
+export async function freeOrRefused(
+  pools: FreePools,
+  old: Pick<OldItems, 'refused' | 'keep'>,
+  { header, bytes, uploader, itemsInside }: FreeWanted,
+): Promise<Charged | UploadAnswer | undefined> {
+  const taker = { ...freeTakerOf(header, uploader), itemsInside }
+  const free = await freeCharge(pools, taker, bytes)
+  if (free === undefined || uploader.range === undefined || !pools.isExempt(taker)) return free
+  const refused = await old.refused(header, bytes, uploader)
+  if (refused !== undefined) return refused
+  const keep = (id: Id): void => {
+    free.keep(id)
+    old.keep(header, uploader)
+  }
+  return { ...free, keep }
+}
+
 /** Takes what is free, and nothing else: for a service without a payment service. */
 export class FreeOnly implements Charging {
-  constructor(private readonly pools: FreePools) {}
+  constructor(
+    private readonly pools: FreePools,
+    private readonly old: Pick<OldItems, 'refused' | 'keep'>,
+  ) {}
 
   async charge(
     header: ItemHeader,
@@ -86,8 +119,8 @@ export class FreeOnly implements Charging {
     uploader: Uploader,
     itemsInside = 0,
   ): Promise<ItemCharge> {
-    const taker = { ...freeTakerOf(header, uploader), itemsInside }
-    return (await freeCharge(this.pools, taker, sizeBytes)) ?? freeExhausted(sizeBytes)
+    const wanted = { header, bytes: sizeBytes, uploader, itemsInside }
+    return (await freeOrRefused(this.pools, this.old, wanted)) ?? freeExhausted(sizeBytes)
   }
 
   async foresee(

@@ -7,29 +7,23 @@ import type { ItemHeader } from '../../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { GroupCommit } from '../../ledger/group.js'
 import type { CreditsPort, Payer } from '../../payment/credits-port.js'
-import { sha256 } from '../../proof/digest.js'
-import { aliasOf, kyveAddress, nativeAddress, normalizedAddress } from '../../proof/owner-address.js'
+import { aliasOf, kyveAddress, nativeAddress } from '../../proof/owner-address.js'
 import { tryWrite } from '../../store/disk-error.js'
 import type { Environment, Table } from '../../store/lmdb.js'
-import {
-  answerOf,
-  fixedAnswers,
-  paymentAway,
-  textAnswer,
-  type UploadAnswer,
-} from '../calls/upload-answers.js'
+import { answerOf, fixedAnswers, paymentAway, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import type { FreePools } from '../records/free-pools.js'
 import {
   type Charged,
   type Charging,
-  freeCharge,
   freeExhausted,
+  freeOrRefused,
   freeTakerOf,
   type ItemCharge,
 } from './charging.js'
-import { type EarlierPost, ownAddress, type PostedItem } from './earlier-post.js'
+import type { EarlierPost } from './earlier-post.js'
 import { KnownPosters } from './known-posters.js'
+import { OldItems } from './old-items.js'
 
 /** A client gets 503 within a second where the payment service does not answer. */
 const patienceMs = 900
@@ -68,19 +62,19 @@ export class CreditCharging implements Charging {
   readonly #over = new Set<Id>()
   /** Items with a refund in flight. A repeated upload is refused meanwhile, or the refund would take its new charge. */
   readonly #refunding = new Set<Id>()
-  readonly #posters: KnownPosters
+  readonly #old: OldItems
   readonly #foreseen = FreeShares.quarters(foreseenMax)
 
   constructor(
     private readonly pools: FreePools,
     private readonly credits: CreditsPort,
     private readonly environment: Environment,
-    private readonly earlier: Pick<EarlierPost, 'isKnown' | 'settled'>,
+    earlier: Pick<EarlierPost, 'isKnown' | 'settled'>,
     private readonly clock: Clock,
     private readonly closing: AbortSignal,
   ) {
     this.#unsettled = unsettledIn(environment)
-    this.#posters = new KnownPosters(environment)
+    this.#old = new OldItems(earlier, new KnownPosters(environment), clock)
     this.#words = new GroupCommit(async (words) => {
       // Entries that remain are settled or refunded again by the next process.
       if (closing.aborted) return words.map(({ id }) => paymentAway(id))
@@ -103,7 +97,7 @@ export class CreditCharging implements Charging {
   }
 
   async charge(header: ItemHeader, bytes: number, uploader: Uploader, itemsInside = 0): Promise<ItemCharge> {
-    const free = await freeCharge(this.pools, { ...freeTakerOf(header, uploader), itemsInside }, bytes)
+    const free = await freeOrRefused(this.pools, this.#old, { header, bytes, uploader, itemsInside })
     if (free !== undefined) return free
     if (this.#refunding.has(header.id)) return paymentAway(header.id)
     const ticket = randomBytes(ticketBytes)
@@ -127,7 +121,7 @@ export class CreditCharging implements Charging {
     const giveBack = (): Promise<void> =>
       withinTime(this.clock, patienceMs, this.#refund(header.id, ticket), undefined)
     // Only now: who cannot pay must not use up what the gateways of the network answer.
-    const refused = await this.#refusedAsOld(header, bytes, uploader)
+    const refused = await this.#old.refused(header, bytes, uploader)
     if (refused !== undefined) {
       await giveBack()
       return refused
@@ -138,8 +132,7 @@ export class CreditCharging implements Charging {
       keep: (id) => {
         if (reserved.winc === '0') this.#unsettled.remove(idBytes(id))
         else keepUnsettled(this.environment, id)
-        if (uploader.range !== undefined)
-          this.#posters.keep(ownerKey(header), uploader.range, this.clock.now())
+        this.#old.keep(header, uploader)
       },
       giveBack,
     }
@@ -161,31 +154,6 @@ export class CreditCharging implements Charging {
       return checked !== late && isOutOfTurn(checked) ? undefined : paymentAway(header.id)
     if (checked.isEnough) return undefined
     return checked.isUnknownWallet ? freeExhausted(bytes) : fixedAnswers.unpaid
-  }
-
-  /**
-   * The answer to an item that the network has: anybody could post it here, so it is no order of its owner to pay. A stranger can
-   * bring it about that no gateway states anything. Some items are taken then from where the wallet's items came before, so that
-   * paid uploads do not depend on the gateways of others, and a stranger beside the owner can have him pay for little.
-   */
-  async #refusedAsOld(
-    header: ItemHeader,
-    bytes: number,
-    { range }: Uploader,
-  ): Promise<UploadAnswer | undefined> {
-    const posted: PostedItem = {
-      id: header.id,
-      wallet: normalizedAddress(header.owner),
-      bytes,
-      client: range ?? ownAddress,
-      isAtHome: this.#posters.isHome(header, range, this.clock.now()),
-      mayGoUnasked: true,
-    }
-    const isKnown = await this.earlier.isKnown(posted)
-    if (isKnown === true) return fixedAnswers.postedBefore
-    if (isRefusal(isKnown)) return textAnswer(503, isKnown.message, '\r\nRetry-After: 5')
-    this.earlier.settled(posted, true)
-    return undefined
   }
 
   settle(id: Id, { winc, heldAs }: Charged): void {
@@ -228,10 +196,6 @@ export class CreditCharging implements Charging {
   #inTime<T>(answer: Promise<T | Refusal>): Promise<T | Refusal> {
     return withinTime(this.clock, patienceMs, answer, late)
   }
-}
-
-function ownerKey({ owner }: ItemHeader): Uint8Array {
-  return sha256(owner)
 }
 
 /** Whose account pays for an item. */

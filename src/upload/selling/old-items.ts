@@ -1,0 +1,44 @@
+import type { Clock } from '../../actor/clock.js'
+import type { ItemHeader } from '../../format/item.js'
+import { isRefusal } from '../../format/refusal.js'
+import { sha256 } from '../../proof/digest.js'
+import { normalizedAddress } from '../../proof/owner-address.js'
+import { fixedAnswers, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import type { Uploader } from '../calls/uploader.js'
+import { type EarlierPost, ownAddress, type PostedItem } from './earlier-post.js'
+import type { KnownPosters } from './known-posters.js'
+
+/** Refuses items that were posted before, where others pay for them than who posts them: credits, or the operator. */
+export class OldItems {
+  constructor(
+    private readonly earlier: Pick<EarlierPost, 'isKnown' | 'settled'>,
+    private readonly posters: KnownPosters,
+    private readonly clock: Pick<Clock, 'now'>,
+  ) {}
+
+  /**
+   * The answer to an item that the network has: anybody could post it here, so it is no order of its owner to pay. A stranger can
+   * bring it about that no gateway states anything. Some items are taken then from where the wallet's items came before, so that
+   * paid uploads do not depend on the gateways of others, and a stranger beside the owner can have him pay for little.
+   */
+  async refused(header: ItemHeader, bytes: number, { range }: Uploader): Promise<UploadAnswer | undefined> {
+    const posted: PostedItem = {
+      id: header.id,
+      wallet: normalizedAddress(header.owner),
+      bytes,
+      client: range ?? ownAddress,
+      isAtHome: this.posters.isHome(header, range, this.clock.now()),
+      mayGoUnasked: true,
+    }
+    const isKnown = await this.earlier.isKnown(posted)
+    if (isKnown === true) return fixedAnswers.postedBefore
+    if (isRefusal(isKnown)) return textAnswer(503, isKnown.message, '\r\nRetry-After: 5')
+    this.earlier.settled(posted, true)
+    return undefined
+  }
+
+  /** It was taken: its owner is there. Only inside a `write` of the tables. */
+  keep({ owner }: Pick<ItemHeader, 'owner'>, { range }: Uploader): void {
+    if (range !== undefined) this.posters.keep(sha256(owner), range, this.clock.now())
+  }
+}
