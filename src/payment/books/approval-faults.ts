@@ -7,9 +7,11 @@ import {
   entriesOf,
   indexKinds,
   oldKinds,
+  sumKeys,
   sumKind,
   sumsOf,
 } from './approval-index.js'
+import { aliasKind, namesKind, oldNameKind } from './wallets.js'
 
 const pageMax = 1000
 /** Faults that are listed. */
@@ -30,9 +32,9 @@ async function* recordsOf(
 }
 
 /**
- * Compares the lists and sums of approvals with their accounts. Exactly the approvals with credits left must be in every list.
- * The sums of wallets and pairs must be those of the accounts. For `check` of the ledger. Takes memory by the number of wallets
- * that share credits.
+ * Compares the lists and sums of approvals with their accounts. Exactly the approvals with credits left must be in every list,
+ * and what is shared with an alias must be found by its wallet. The sums of wallets and pairs must be those of the accounts. For
+ * `check` of the ledger. Takes memory by the number of wallets that share credits.
  */
 export async function approvalFaults(reading: LedgerReading): Promise<readonly string[]> {
   // The next start of the service writes the lists and sums.
@@ -59,6 +61,7 @@ export async function approvalFaults(reading: LedgerReading): Promise<readonly s
       else open.set(kind, (open.get(kind) ?? 0) + 1)
     }
   }
+  for (const alias of await lostAliases(reading, sums)) fault(`what is shared with ${alias} is not found`)
   for await (const { key, value } of recordsOf(reading, sumKind)) {
     const sum = sums.get(key) ?? 0n
     sums.delete(key)
@@ -74,4 +77,21 @@ export async function approvalFaults(reading: LedgerReading): Promise<readonly s
       fault(`${kind} has ${entries} entries, and leads to ${count} approvals that have something left`)
   }
   return faults
+}
+
+/** Aliases under which something is shared, and which the list of their wallet leaves out. */
+async function lostAliases(
+  reading: LedgerReading,
+  sums: ReadonlyMap<string, bigint>,
+): Promise<readonly string[]> {
+  // The next start of the service writes the lists.
+  if ((await reading.records(oldNameKind, '', '', 1)).length > 0) return []
+  const lost: string[] = []
+  for await (const { key: alias, value } of recordsOf(reading, aliasKind)) {
+    if (!sums.has(sumKeys.received(alias)) && !sums.has(sumKeys.given(alias))) continue
+    const list = await reading.record(namesKind, JSON.parse(value) as string)
+    const names = list === undefined ? [] : (JSON.parse(list.value) as readonly string[])
+    if (!names.includes(alias) && lost.length < faultsMax) lost.push(alias)
+  }
+  return lost
 }

@@ -42,14 +42,14 @@ function isSolana(address: string): boolean {
 /** The wallet that has taken over an alias, by the alias. */
 export const aliasKind = 'alias'
 /** The other way round: the aliases of a wallet, by its address. */
-const namesKind = 'wallet-aliases'
+export const namesKind = 'wallet-aliases'
 /**
  * The same in earlier versions, which kept one alias of each wallet, and the next one in its place: what was indexed by the first
  * was then not found.
  */
 export const oldNameKind = 'alias-of'
 
-/** Aliases of one wallet: every question about it looks under each. A key has three at most (`aliasOf`). */
+/** Aliases of one wallet: every question about it looks under each. A key has few (`aliasOf`). */
 const aliasesMax = 16
 /** Others change the same wallet: more often than this they do not. */
 const triesMax = 20

@@ -174,6 +174,20 @@ async function everywhere(t: Test, open: (place: string) => Promise<MoneyLedger>
     await ledger.close()
   })
 
+  await t.test('a check of the ledger says what a wallet does not find', async (t) => {
+    const ledger = await open('missing')
+    const books = booksOf(ledger)
+    await filled(books, aliases)
+    for (const alias of aliases) await books.wallets.learn(wallet, alias)
+    t.strictSame((await ledger.check(approvalFaults)).faults, [])
+    const list = { kind: 'wallet-aliases', key: wallet, value: JSON.stringify(aliases.slice(1)) }
+    await ledger.commit({ transfers: [], records: [list] })
+    t.strictSame((await ledger.check(approvalFaults)).faults, [
+      `what is shared with ${aliases[0]} is not found`,
+    ])
+    await ledger.close()
+  })
+
   await t.test('what an earlier version has lost is found at the start', async (t) => {
     for (const way of ['once', 'twice at once', 'killed'] as const) {
       const ledger = await open(`lost-${way.replaceAll(' ', '-')}`)
