@@ -2,8 +2,8 @@ import { DamagedSegment } from '../index/checked-file.js'
 import type { Group } from '../index/groups.js'
 import type { Segment } from '../index/segment.js'
 import type { SegmentRow } from '../index/segment-row.js'
-import type { Row, RowTag } from './row.js'
-import { compareRowKeys, rowKeyBytes } from './row-key.js'
+import type { Row } from './row.js'
+import { compareRowKeys, rowKey, rowKeyBytes } from './row-key.js'
 
 /** A segment as the index uses it: without the rows that were removed since. */
 export interface LiveSegment {
@@ -52,21 +52,33 @@ export interface FoundInSegment {
   readonly row: number
 }
 
-/** What the index says of a row of a segment. */
+/** What the index says of a row of a segment. Field by field: spreading took a fifth of the time of a page. */
 export function rowOf({ segment }: LiveSegment, number: number): Row {
-  const { isUnjudged, ...row } = segment.row(number)
-  const { owner, recipient, tags, place } = row as BufferRow
-  const whole = { ...row, key: segment.keyOf(number), owner, recipient, tags, place }
-  return isUnjudged ? { ...whole, isUnjudged } : whole
+  const read = segment.row(number) as BufferRow
+  const { height, index, isItem, id, isUnjudged } = read
+  const row = {
+    key: rowKey(height, index, isItem, id),
+    id,
+    height,
+    index,
+    isItem,
+    seenSeconds: read.seenSeconds,
+    size: read.size,
+    owner: read.owner,
+    recipient: read.recipient,
+    anchor: read.anchor,
+    tags: read.tags,
+    signatureType: read.signatureType,
+    place: read.place,
+    transfer: read.transfer,
+    signature: read.signature,
+  }
+  return isUnjudged ? { ...row, isUnjudged } : row
 }
 
 /** What segments give back are buffers. */
-type BufferRow = Omit<SegmentRow, 'owner' | 'recipient' | 'tags' | 'place'> & {
-  readonly owner: Buffer
-  readonly recipient: Buffer
-  readonly tags: readonly RowTag[]
-  readonly place: Row['place']
-}
+type BufferRow = Omit<SegmentRow, 'owner' | 'recipient' | 'tags' | 'place'> &
+  Pick<Row, 'owner' | 'recipient' | 'tags' | 'place'>
 
 /** The number of the row with this id (32 bytes); -1 where there is none. */
 export function findIn({ segment, isRemoved }: LiveSegment, id: Uint8Array): number {

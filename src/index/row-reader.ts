@@ -11,7 +11,7 @@ import { readShaped, shapeMax, type ValueShape } from './shapes.js'
 import { compareBytes, fieldKey, nameStart, tagKey, valueStart, wordField } from './word-key.js'
 import type { WordTable } from './word-table.js'
 
-/** Words that a reader keeps at hand; longer ones are read each time. */
+/** Words that a reader keeps at hand, half of them tags; longer ones are read each time. */
 const wordsKept = 20_000
 const shortMax = 256
 const none = Buffer.alloc(0)
@@ -29,7 +29,8 @@ export class RowReader {
   foundAt = -1
   /** Stands behind the id, at the words; whoever reads them reads them in order. */
   readonly read: VarReader = new VarReader(none)
-  readonly #words = new Recent<number, Buffer>(wordsKept)
+  readonly #fields = new Recent<number, Buffer>(wordsKept / 2)
+  readonly #tags = new Recent<number, Tag>(wordsKept / 2)
   /** The row behind the one that was loaded last, and where it begins. */
   #nextRow = -1
   #next = 0
@@ -93,19 +94,15 @@ export class RowReader {
     return file.bytes.readUInt32LE(at)
   }
 
-  /** The key of the word with this code. */
-  #key(code: number): Buffer {
-    const recent = this.#words.get(code)
-    if (recent !== undefined) return recent
-    const key = this.words.key(this.numberOf(code))
-    if (key.length <= shortMax) this.#words.set(code, key)
-    return key
-  }
-
   /** The next word of an owner, recipient or bundle. */
   #field(): Buffer {
     const code = this.read.uint()
-    return code === 0 ? this.read.block() : this.#key(code - 1).subarray(1)
+    if (code === 0) return this.read.block()
+    const recent = this.#fields.get(code)
+    if (recent !== undefined) return recent
+    const field = this.words.key(this.numberOf(code - 1)).subarray(1)
+    if (field.length <= shortMax) this.#fields.set(code, field)
+    return field
   }
 
   /** The next tag. */
@@ -118,9 +115,16 @@ export class RowReader {
       const name = read.block()
       return { name, value: readShaped(read, readShape(read)) }
     }
-    const key = this.#key(code - 1 - forms.length)
+    return this.#tags.get(code) ?? this.#tagOf(code)
+  }
+
+  /** The tag with a number: rows share it. */
+  #tagOf(code: number): Tag {
+    const key = this.words.key(this.numberOf(code - 1 - this.forms.length))
     const value = valueStart(key, 0, key.length)
-    return { name: key.subarray(nameStart(key, 0), value), value: key.subarray(value) }
+    const tag = { name: key.subarray(nameStart(key, 0), value), value: key.subarray(value) }
+    if (key.length <= shortMax) this.#tags.set(code, tag)
+    return tag
   }
 
   /** The row, whole; byte fields are its own. */
@@ -128,7 +132,8 @@ export class RowReader {
     this.load(row)
     const { flags, read } = this
     // One copy, of which all fields are views.
-    const own = Buffer.from(this.bytes.subarray(this.idAt, this.end))
+    const own = Buffer.allocUnsafe(this.end - this.idAt)
+    this.bytes.copy(own, 0, this.idAt, this.end)
     read.reset(own, read.at - this.idAt)
     const id = own.subarray(0, 32)
     const { height, place, seenSeconds } = this.groups.of(row)
@@ -137,16 +142,22 @@ export class RowReader {
     const parent = (flags & rowFlag.place) === 0 ? none : this.#field()
     const tags: Tag[] = []
     for (let left = read.uint(); left > 0; left -= 1) tags.push(this.#tag())
+    const facts = readFacts(read, flags, parent)
     return {
       height,
       index: Math.floor(place / 2),
       isItem: place % 2 === 1,
       id,
       seenSeconds: seenSeconds + this.seenDifference,
+      size: facts.size,
       owner,
       recipient,
+      anchor: facts.anchor,
       tags,
-      ...readFacts(read, flags, parent),
+      signatureType: facts.signatureType,
+      signature: facts.signature,
+      place: facts.place,
+      transfer: facts.transfer,
       isUnjudged: (flags & rowFlag.unjudged) !== 0,
     }
   }

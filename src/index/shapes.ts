@@ -178,29 +178,38 @@ export function readLetters(
 /** The text in this shape: bytes of its own, or a view. */
 export function readShaped(read: VarReader, how: ValueShape): Buffer {
   if (how === shape.raw) return read.block()
-  if (how === shape.decimal) return Buffer.from(String(read.uint()), 'latin1')
-  if (how === shape.uuid) return uuidText(read.raw(16))
+  if (how === shape.decimal) return digitsOf(read.uint())
+  if (how === shape.uuid) return uuidText(read.bytes, passed(read, 16))
   if (how === shape.id) {
     const text = Buffer.allocUnsafe(43)
-    readLetters(read.raw(32), 0, 43, text, 0, 32)
+    readLetters(read.bytes, passed(read, 32), 43, text, 0, 32)
     return text
   }
   const count = read.uint()
-  if (how === shape.hex) {
-    const packed = read.raw(count)
-    const text = Buffer.allocUnsafe(count * 2)
-    readHex(packed, 0, count * 2, text, 0)
-    return text
-  }
-  const packed = read.raw(lettersBytes(count))
-  const text = Buffer.allocUnsafe(count)
-  readLetters(packed, 0, count, text, 0)
+  const packed = passed(read, how === shape.hex ? count : lettersBytes(count))
+  const text = Buffer.allocUnsafe(how === shape.hex ? count * 2 : count)
+  if (how === shape.hex) readHex(read.bytes, packed, count * 2, text, 0)
+  else readLetters(read.bytes, packed, count, text, 0)
   return text
 }
 
-function uuidText(bytes: Uint8Array): Buffer {
+/** Passes over bytes: where they begin. */
+function passed(read: VarReader, count: number): number {
+  const { at } = read
+  read.pass(count)
+  return at
+}
+
+function digitsOf(value: number): Buffer {
+  const digits = String(value)
+  const text = Buffer.allocUnsafe(digits.length)
+  for (let at = 0; at < digits.length; at += 1) text[at] = digits.charCodeAt(at)
+  return text
+}
+
+function uuidText(bytes: Uint8Array, start: number): Buffer {
   const text = Buffer.allocUnsafe(36)
-  for (let at = 0, from = 0; at < 36; at += 2, from += 1) {
+  for (let at = 0, from = start; at < 36; at += 2, from += 1) {
     if (isDashAt(at)) {
       text[at] = dash
       at += 1
