@@ -1,5 +1,7 @@
 import type { Clock } from '../actor/clock.js'
 import { expected } from '../format/bug.js'
+import { textOfBytes } from '../format/bytes.js'
+import { Gathered } from '../format/gathered.js'
 import { Upstream } from '../http/upstream.js'
 
 /** Makes the Authorization value of one request, where the peer wants one. */
@@ -89,15 +91,14 @@ export class JsonPeer {
 }
 
 async function readBody(body: AsyncIterable<Buffer>): Promise<Read['body']> {
-  const pieces: Buffer[] = []
-  let size = 0
+  const gathered = new Gathered()
   for await (const piece of body) {
-    size += piece.length
-    if (size > answerMaxBytes) throw new Error(`an answer of more than ${answerMaxBytes} bytes`)
-    pieces.push(piece)
+    if (gathered.sizeBytes + piece.length > answerMaxBytes)
+      throw new Error(`an answer of more than ${answerMaxBytes} bytes`)
+    gathered.add(piece)
   }
   try {
-    const read: unknown = JSON.parse(Buffer.concat(pieces).toString('utf8'))
+    const read: unknown = JSON.parse(textOfBytes(gathered.bytes()))
     return typeof read === 'object' && read !== null ? (read as Read['body']) : {}
   } catch (error) {
     if (error instanceof SyntaxError) return {}

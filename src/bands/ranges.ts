@@ -1,5 +1,7 @@
 import { abortAfter } from '../actor/clock.js'
+import { bufferOf } from '../format/buffer-of.js'
 import { expected } from '../format/bug.js'
+import { Gathered } from '../format/gathered.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { type Asks, type Question, Upstream } from '../http/upstream.js'
@@ -91,18 +93,17 @@ export async function fetchDocument(
   const signal = abortAfter(timeoutMs)
   try {
     const { statusCode, body } = await upstream.request({ ...questionTo(url), signal })
-    const pieces: Uint8Array[] = []
-    let size = 0
+    const gathered = new Gathered()
     if (statusCode !== 200) {
       void leave(body)
       return bad(`${url} answered ${statusCode}`)
     }
     for await (const piece of body as AsyncIterable<Uint8Array>) {
-      size += piece.length
-      if (size > maxBytes) return refuse('too-large', 'upstream', `${url}: over ${maxBytes} bytes`)
-      pieces.push(piece)
+      if (gathered.sizeBytes + piece.length > maxBytes)
+        return refuse('too-large', 'upstream', `${url}: over ${maxBytes} bytes`)
+      gathered.add(piece)
     }
-    return Buffer.concat(pieces)
+    return bufferOf(gathered.bytes())
   } catch (error) {
     return failure(url, error, signal)
   }

@@ -1,4 +1,5 @@
 import { crc32 } from 'node:zlib'
+import { bufferOf } from '../format/buffer-of.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import type { Table } from '../store/lmdb.js'
 import type { ItemPlace } from './attributes.js'
@@ -54,8 +55,6 @@ function keyOf(bundle: Uint8Array, offset: number): Buffer {
 }
 
 const offsetOf = (records: Buffer, at: number): number => records.readDoubleLE(at * recordBytes)
-
-const bufferOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
 /** Adds packed records to those of a bundle. Only inside `write`. */
 export function addJudged(table: Table, bundle: Uint8Array, packed: Uint8Array): void {

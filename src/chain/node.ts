@@ -1,7 +1,9 @@
 import type { Dispatcher } from 'undici'
 import type { Clock } from '../actor/clock.js'
 import { gaveUp } from '../actor/fair-slots.js'
+import { bufferOf } from '../format/buffer-of.js'
 import { expected } from '../format/bug.js'
+import { Gathered } from '../format/gathered.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { bytesPerSecondMin, nextWithin, SenderPace } from '../http/sender-pace.js'
 import { Upstream } from '../http/upstream.js'
@@ -82,12 +84,12 @@ export class Node implements NodeHealth {
   async ask(question: NodeRequest, signal?: AbortSignal): Promise<NodeAnswer | Refusal> {
     const opened = await this.open(question, signal)
     if (isRefusal(opened)) return opened
-    const pieces: Buffer[] = []
+    const gathered = new Gathered()
     for (;;) {
       const piece = await opened.next()
-      if (piece === undefined) return { status: opened.status, body: Buffer.concat(pieces) }
+      if (piece === undefined) return { status: opened.status, body: bufferOf(gathered.bytes()) }
       if (isRefusal(piece)) return piece
-      pieces.push(piece)
+      gathered.add(piece)
     }
   }
 

@@ -1,5 +1,7 @@
 import type { Clock } from '../actor/clock.js'
 import { FairSlots, gaveUp } from '../actor/fair-slots.js'
+import { bufferOf } from '../format/buffer-of.js'
+import { Gathered } from '../format/gathered.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { Node, type NodeRequest, type OpenAnswer } from './node.js'
 import { NodeOrder } from './node-order.js'
@@ -137,11 +139,11 @@ export class Relay {
 
 /** The body of an answer that is small, or a refusal. Bodies of errors end where `maxBytes` ends them. */
 export async function wholeBody(answer: RelayedAnswer): Promise<Buffer | Refusal> {
-  const pieces: Buffer[] = []
+  const gathered = new Gathered(answer.sizeBytes)
   for (;;) {
     const piece = await answer.next()
-    if (piece === undefined) return Buffer.concat(pieces)
+    if (piece === undefined) return bufferOf(gathered.bytes())
     if (isRefusal(piece)) return piece
-    pieces.push(piece)
+    gathered.add(piece)
   }
 }

@@ -1,3 +1,4 @@
+import { Gathered } from '../format/gathered.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
@@ -42,10 +43,10 @@ async function withData(
   if (transaction.data.length === transaction.dataSize) return transaction
   const flow = await chain.transactionData(transaction.id, transaction.dataSize, signal)
   if (isRefusal(flow)) return flow
-  const pieces: Uint8Array[] = []
+  const gathered = new Gathered(transaction.dataSize)
   for await (const piece of flow.bytes) {
     if (isRefusal(piece)) return piece
-    pieces.push(piece)
+    gathered.add(piece)
   }
-  return { ...transaction, data: Buffer.concat(pieces) }
+  return { ...transaction, data: gathered.bytes() }
 }

@@ -1,4 +1,5 @@
 import { encodeBase64url } from '../format/base64url.js'
+import { Gathered } from '../format/gathered.js'
 import type { Id } from '../format/id.js'
 import { itemHeaderSizeMax, parseItemHeader } from '../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
@@ -60,14 +61,12 @@ export async function judgeOfItem(
 
 /** Undefined: the body is longer. What a server announces is not relied on. */
 async function bodyUpTo(response: Response, bytesMax: number): Promise<Uint8Array | undefined> {
-  const pieces: Uint8Array[] = []
-  let size = 0
+  const gathered = new Gathered(bytesMax)
   for await (const piece of response.body ?? []) {
-    size += piece.length
-    if (size > bytesMax) return undefined
-    pieces.push(piece)
+    if (gathered.sizeBytes + piece.length > bytesMax) return undefined
+    gathered.add(piece)
   }
-  return Buffer.concat(pieces)
+  return gathered.bytes()
 }
 
 /** Judges a transaction: its header comes from a base-layer node, and must carry the id and the data root itself. */

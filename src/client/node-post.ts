@@ -1,5 +1,5 @@
+import { Gathered } from '../format/gathered.js'
 import { besideFetch } from './beside-fetch.js'
-import { joined } from './bytes.js'
 
 interface NodeAnswer {
   readonly statusCode?: number
@@ -55,12 +55,11 @@ export function nodePost(
     signal?.addEventListener('abort', stop, { once: true })
     request.on('error', failed)
     request.on('response', (answer) => {
-      const pieces: Uint8Array[] = []
-      let size = 0
+      const gathered = new Gathered()
       answer.on('data', (piece) => {
-        size += piece.length
-        if (size > answerBytesMax) failed(new Error('an answer of more than 64 MiB'))
-        else pieces.push(piece)
+        if (gathered.sizeBytes + piece.length > answerBytesMax)
+          failed(new Error('an answer of more than 64 MiB'))
+        else gathered.add(piece)
       })
       // Behind its end this event has no meaning.
       answer.on('close', () => failed(new Error('the answer broke off')))
@@ -74,7 +73,7 @@ export function nodePost(
         signal?.removeEventListener('abort', stop)
         // An answer may come before all was sent.
         if (!request.writableFinished) request.destroy()
-        resolve(new Response(bodiless.has(status) ? null : joined(...pieces), { status, headers: lines }))
+        resolve(new Response(bodiless.has(status) ? null : gathered.bytes(), { status, headers: lines }))
       })
     })
     request.end(body)

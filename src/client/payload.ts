@@ -1,3 +1,4 @@
+import { Gathered } from '../format/gathered.js'
 import { joined, utf8 } from './bytes.js'
 import { ClientError } from './errors.js'
 
@@ -41,18 +42,16 @@ async function* piecesOf(stream: ReadableStream<Uint8Array>): AsyncGenerator<Uin
 export const streamPieces = piecesOf
 
 async function heldStream(stream: ReadableStream<Uint8Array>): Promise<Uint8Array> {
-  const pieces: Uint8Array[] = []
-  let size = 0
+  const gathered = new Gathered()
   for await (const piece of piecesOf(stream)) {
-    size += piece.length
-    if (size > streamBytesMax) {
+    if (gathered.sizeBytes + piece.length > streamBytesMax) {
       const advice =
         'give a Blob, or { size, open(from) }: long content is read twice, to sign it and to send it'
       throw new ClientError('too-large', `a stream of more than ${streamBytesMax} bytes`, advice)
     }
-    pieces.push(piece)
+    gathered.add(piece)
   }
-  return joined(...pieces)
+  return gathered.bytes()
 }
 
 /** The source of whatever the caller gave. */

@@ -1,4 +1,5 @@
 import { type HeldMemory, MemoryShare } from '../actor/held-memory.js'
+import { bufferOf } from '../format/buffer-of.js'
 import { Gathered } from '../format/gathered.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 
@@ -41,8 +42,7 @@ export class GatheredBody {
 
   /** All of it. */
   bytes(): Buffer {
-    const bytes = this.#gathered.bytes()
-    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
+    return bufferOf(this.#gathered.bytes())
   }
 
   /** Counts no more: it is whole, and its handler's, or given up. */

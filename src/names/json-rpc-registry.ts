@@ -1,5 +1,7 @@
 import { fieldsOf, objectOf } from '../chain/json-fields.js'
 import { expected } from '../format/bug.js'
+import { textOfBytes } from '../format/bytes.js'
+import { Gathered } from '../format/gathered.js'
 import { refuse } from '../format/refusal.js'
 import { Upstream } from '../http/upstream.js'
 import { readRecord } from './name-record.js'
@@ -69,15 +71,13 @@ export class JsonRpcRegistry implements Resolver {
       void body.dump({ limit: answerMaxBytes }).catch(() => undefined)
       return undefined
     }
-    const pieces: Buffer[] = []
-    let bytes = 0
+    const gathered = new Gathered()
     for await (const piece of body as AsyncIterable<Buffer>) {
-      bytes += piece.length
       // Leaving the loop closes the connection.
-      if (bytes > answerMaxBytes) throw new Error('its answer is too large')
-      pieces.push(piece)
+      if (gathered.sizeBytes + piece.length > answerMaxBytes) throw new Error('its answer is too large')
+      gathered.add(piece)
     }
-    return Buffer.concat(pieces).toString('utf8')
+    return textOfBytes(gathered.bytes())
   }
 
   #read(text: string, id: number): ResolverVerdict {

@@ -2,6 +2,7 @@ import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Admission } from '../admission/admission-port.js'
 import { type Relay, type RelayedAnswer, wholeBody } from '../chain/relay.js'
+import { Gathered } from '../format/gathered.js'
 import { parseId } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { admitted } from '../gateway/admit.js'
@@ -132,7 +133,7 @@ const pathShape = /^(\/[A-Za-z0-9_.,~-]+)+\/?$/
 
 type Opened =
   | { readonly kind: 'small'; readonly answer: KeptAnswer }
-  | { readonly kind: 'large'; readonly answer: RelayedAnswer; readonly begun: readonly Buffer[] }
+  | { readonly kind: 'large'; readonly answer: RelayedAnswer; readonly begun: Gathered }
 
 /** What nodes answer about the chain, under the paths that clients of nodes know. */
 export function passthroughRoutes(parts: PassthroughParts): Route[] {
@@ -251,21 +252,20 @@ class Passage {
   async #ask(path: string, rule: Rule, client: string): Promise<Opened | Refusal> {
     const answer = await this.parts.relay.ask({ path, maxBytes: largeMax }, rule.others === true, client)
     if (isRefusal(answer)) return answer
-    const begun: Buffer[] = []
+    const begun = new Gathered()
     if ((answer.sizeBytes ?? 0) > smallMax) return { kind: 'large', answer, begun }
-    for (let bytes = 0; bytes <= smallMax; ) {
+    while (begun.sizeBytes <= smallMax) {
       const piece = await answer.next()
       if (isRefusal(piece)) return piece
-      if (piece === undefined) return { kind: 'small', answer: this.#keep(path, rule, answer, begun) }
-      begun.push(piece)
-      bytes += piece.length
+      if (piece === undefined) return { kind: 'small', answer: this.#keep(path, rule, answer, begun.bytes()) }
+      begun.add(piece)
     }
     return { kind: 'large', answer, begun }
   }
 
-  #keep(path: string, rule: Rule, answer: RelayedAnswer, pieces: readonly Buffer[]): KeptAnswer {
+  #keep(path: string, rule: Rule, answer: RelayedAnswer, bytes: Uint8Array): KeptAnswer {
     const { status, contentType } = answer
-    const kept = { status, type: relayedType(contentType), body: Buffer.concat(pieces) }
+    const kept = { status, type: relayedType(contentType), body: Buffer.from(bytes) }
     if (status === 200) {
       this.#kept.keep(path, kept, momentary.test(path) ? 1 : rule.keptSeconds)
       this.parts.onAnswer(path, kept.body)
@@ -287,7 +287,7 @@ class Passage {
       answer.drop()
       return reply.end({ status: 499, block: first })
     }
-    if (sizeBytes === undefined || begun.length > 0 || mustLook) {
+    if (sizeBytes === undefined || begun.sizeBytes > 0 || mustLook) {
       return this.#gather(answer, begun, rule, call, { status, type, lines })
     }
     let isTaken = false
@@ -311,7 +311,7 @@ class Passage {
   /** Reads an answer to its end first where it must not be sent incomplete, or has to be checked before. */
   async #gather(
     answer: RelayedAnswer,
-    begun: readonly Buffer[],
+    begun: Gathered,
     rule: Rule,
     call: SlotRequest,
     head: Omit<KeptAnswer, 'body'> & { readonly lines: string },
@@ -322,7 +322,7 @@ class Passage {
       isTaken = true
       const rest = await wholeBody(answer)
       if (isRefusal(rest)) return answerSmall(request, reply, first, refusedAnswer(rest))
-      await this.#send(call, rule, { ...head, body: Buffer.concat([...begun, rest]) })
+      await this.#send(call, rule, { ...head, body: Buffer.concat([begun.bytes(), rest]) })
     })
     if (!isTaken) answer.drop()
   }

@@ -1,4 +1,4 @@
-import { joined } from '../bytes.js'
+import { Gathered } from '../../format/gathered.js'
 import { ClientError, type ErrorCode } from '../errors.js'
 import { isHashNative } from '../hash.js'
 import { usualFetch } from '../platform-fetch.js'
@@ -179,9 +179,9 @@ export class Gateways {
 
   /** The same at once. */
   async bytes(response: Response, limit: number, signal?: AbortSignal): Promise<Uint8Array> {
-    const pieces: Uint8Array[] = []
-    for await (const piece of this.pieces(response, limit, signal)) pieces.push(piece)
-    return pieces.length === 1 ? (pieces[0] as Uint8Array) : joined(...pieces)
+    const gathered = new Gathered()
+    for await (const piece of this.pieces(response, limit, signal)) gathered.add(piece)
+    return gathered.bytes()
   }
 
   /** The JSON object of a small answer of at most `limit` bytes. */

@@ -1,4 +1,4 @@
-import { joined } from '../bytes.js'
+import { Gathered } from '../../format/gathered.js'
 
 /** An answer whose body is wanted as a whole. */
 export interface WholeAnswer {
@@ -40,16 +40,16 @@ export function fetchedWhole(
     held: async (each) => {
       const length = plainLength(response)
       const bytes = length === undefined || length > bytesMax ? undefined : new Uint8Array(length)
-      const kept: Uint8Array[] = []
+      const kept = new Gathered()
       let size = 0
       for await (const piece of pieces(bytes?.length ?? bytesMax)) {
-        if (bytes === undefined) kept.push(piece)
+        if (bytes === undefined) kept.add(piece)
         else bytes.set(piece, size)
         size += piece.length
         const busy = each(piece)
         if (busy !== undefined) await busy
       }
-      return bytes?.subarray(0, size) ?? joined(...kept)
+      return bytes?.subarray(0, size) ?? kept.bytes()
     },
   }
 }

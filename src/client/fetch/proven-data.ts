@@ -1,5 +1,6 @@
 import { decodeBase64url } from '../../format/base64url.js'
-import { joined, sameBytes } from '../bytes.js'
+import { Gathered } from '../../format/gathered.js'
+import { sameBytes } from '../bytes.js'
 import { ClientError } from '../errors.js'
 import { digestBeside } from '../hash.js'
 import type { BelievedBlock } from './agreed-block.js'
@@ -112,9 +113,9 @@ export class ProvenData {
 
   /** A few bytes at once. */
   async bytes(from: number, to: number, signal?: AbortSignal): Promise<Uint8Array> {
-    const pieces: Uint8Array[] = []
-    for await (const piece of this.pieces(from, to, signal)) pieces.push(piece)
-    return joined(...pieces)
+    const gathered = new Gathered(to - from)
+    for await (const piece of this.pieces(from, to, signal)) gathered.add(piece)
+    return gathered.bytes()
   }
 
   async #chunk(at: number, signal: AbortSignal | undefined): Promise<Chunk> {

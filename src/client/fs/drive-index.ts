@@ -1,4 +1,5 @@
-import { joined, textOfBytes } from '../bytes.js'
+import { Gathered } from '../../format/gathered.js'
+import { textOfBytes } from '../bytes.js'
 import { ClientError } from '../errors.js'
 import type { FetchLike } from '../service.js'
 import { type TextTag, tagValueOf } from '../tags.js'
@@ -134,14 +135,13 @@ export class DriveIndex {
 
   /** A body of at most so many bytes; the stated length is not relied on. */
   async #held(response: Response, bytesMax: number, what: string): Promise<Uint8Array> {
-    const pieces: Uint8Array[] = []
-    let size = Number(response.headers.get('content-length') ?? 0) > bytesMax ? Number.POSITIVE_INFINITY : 0
+    const gathered = new Gathered()
+    const isLong = Number(response.headers.get('content-length') ?? 0) > bytesMax
     const reader = (response.body as ReadableStream<Uint8Array> | null)?.getReader()
-    while (size <= bytesMax) {
+    while (!isLong && gathered.sizeBytes <= bytesMax) {
       const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }
-      if (done) return joined(...pieces)
-      size += value.length
-      pieces.push(value)
+      if (done) return gathered.bytes()
+      gathered.add(value)
     }
     await reader?.cancel()
     const found = `${this.gatewayUrl}: ${what} has more than ${bytesMax} bytes`

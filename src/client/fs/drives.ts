@@ -1,5 +1,6 @@
 import { decodeBase64, encodeBase64 } from '../../format/base64url.js'
-import { joined, utf8 } from '../bytes.js'
+import { Gathered } from '../../format/gathered.js'
+import { utf8 } from '../bytes.js'
 import { ClientError } from '../errors.js'
 import { allBytes, type PayloadSource, sourceOfBytes } from '../payload.js'
 import type { ArweaveJwk } from '../rsa.js'
@@ -192,9 +193,9 @@ export class Drives {
 
   /** The same at once. */
   async get(open: OpenDrive, file: DriveEntity): Promise<Uint8Array> {
-    const pieces: Uint8Array[] = []
-    for await (const piece of this.read(open, file)) pieces.push(piece)
-    return joined(...pieces)
+    const gathered = new Gathered()
+    for await (const piece of this.read(open, file)) gathered.add(piece)
+    return gathered.bytes()
   }
 
   /** Makes a drive and its root folder. A `password` makes it private. */

@@ -1,4 +1,5 @@
 import { decodeBase64 } from '../../format/base64url.js'
+import { Gathered } from '../../format/gathered.js'
 import { joined } from '../bytes.js'
 import { opened, unreadable } from './drive-keys.js'
 
@@ -38,9 +39,9 @@ export async function* openedPieces(
   const iv = decodeBase64(cipherIv ?? '')
   const isKnown = cipher === undefined || cipher === 'AES256-GCM' || cipher === 'AES256-CTR'
   if (native === undefined || iv === undefined || ![12, 16].includes(iv.length) || !isKnown) {
-    const held: Uint8Array[] = []
-    for await (const piece of pieces) held.push(piece)
-    yield await opened(key, joined(...held), cipher, cipherIv)
+    const held = new Gathered()
+    for await (const piece of pieces) held.add(piece)
+    yield await opened(key, held.bytes(), cipher, cipherIv)
   } else if (cipher === 'AES256-CTR') {
     const counter = iv.length === 16 ? iv : joined(iv, new Uint8Array(4))
     const running = native.createDecipheriv('aes-256-ctr', key, counter)

@@ -1,5 +1,7 @@
 import type { Clock } from '../../actor/clock.js'
 import { expected } from '../../format/bug.js'
+import { textOfBytes } from '../../format/bytes.js'
+import { Gathered } from '../../format/gathered.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import { Upstream } from '../../http/upstream.js'
 import { makeServiceToken } from '../calls/service-token.js'
@@ -61,15 +63,13 @@ export class ServiceLink {
         },
         ...(json === undefined ? {} : { body: json }),
       })
-      let size = 0
-      const pieces: Buffer[] = []
+      const gathered = new Gathered()
       for await (const piece of answer.body as AsyncIterable<Buffer>) {
-        size += piece.length
-        if (size > answerMaxBytes)
+        if (gathered.sizeBytes + piece.length > answerMaxBytes)
           return refuse('upstream', 'upstream', 'the answer of the payment service is too large')
-        pieces.push(piece)
+        gathered.add(piece)
       }
-      return { status: answer.statusCode, text: Buffer.concat(pieces).toString() }
+      return { status: answer.statusCode, text: textOfBytes(gathered.bytes()) }
     } catch (error) {
       if (late.signal.aborted)
         return refuse('late', 'upstream', `the payment service gave no answer in ${limitMs} ms`)

@@ -1,3 +1,5 @@
+import { bufferOf } from '../../format/buffer-of.js'
+import { Gathered } from '../../format/gathered.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { LineAnswer } from '../upstream/line-answer.js'
 
@@ -6,14 +8,12 @@ export const [errorMaxBytes, listMaxBytes] = [8192, 4 * 1024 * 1024] as const
 
 /** All of a document; a refusal where it breaks off, or is longer. */
 export async function gathered(answer: LineAnswer, maxBytes: number): Promise<Buffer | Refusal> {
-  const pieces: Uint8Array[] = []
-  let sizeBytes = 0
+  const whole = new Gathered()
   for await (const piece of answer) {
     if (isRefusal(piece)) return piece
-    pieces.push(piece)
-    sizeBytes += piece.length
-    if (sizeBytes > maxBytes)
+    whole.add(piece)
+    if (whole.sizeBytes > maxBytes)
       return refuse('upstream', 'upstream', 'the object store sent too long a document')
   }
-  return Buffer.concat(pieces)
+  return bufferOf(whole.bytes())
 }

@@ -1,4 +1,6 @@
 import { sha256Of } from '../../../native/digest/digest.js'
+import { bufferOf } from '../../format/buffer-of.js'
+import { Gathered } from '../../format/gathered.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { ObjectBody, ObjectStore } from './object-store.js'
 
@@ -8,16 +10,16 @@ export async function wholeObject(found: ObjectBody, maxBytes: number): Promise<
     found.drop()
     return refuse('upstream', 'upstream', 'an object of the store is too long')
   }
-  const pieces: Uint8Array[] = []
-  let sizeBytes = 0
+  const gathered = new Gathered(found.sizeBytes)
   for await (const piece of found.body) {
     if (isRefusal(piece)) return piece
-    pieces.push(piece)
-    sizeBytes += piece.length
-    if (sizeBytes > maxBytes) return refuse('upstream', 'upstream', 'an object of the store is too long')
+    gathered.add(piece)
+    if (gathered.sizeBytes > maxBytes)
+      return refuse('upstream', 'upstream', 'an object of the store is too long')
   }
-  if (sizeBytes < found.sizeBytes) return refuse('upstream', 'upstream', 'an object of the store broke off')
-  return Buffer.concat(pieces)
+  if (gathered.sizeBytes < found.sizeBytes)
+    return refuse('upstream', 'upstream', 'an object of the store broke off')
+  return bufferOf(gathered.bytes())
 }
 
 /** Puts an object that is in memory. `exists`: only with `isNew`, where there is one already. */

@@ -1,6 +1,8 @@
 import { BoundedMap } from '../../actor/bounded-map.js'
 import { Breaker, type BreakerOptions } from '../../actor/breaker.js'
 import type { Clock } from '../../actor/clock.js'
+import { textOfBytes } from '../../format/bytes.js'
+import { Gathered } from '../../format/gathered.js'
 import { type Id, parseId } from '../../format/id.js'
 import { isRefusal } from '../../format/refusal.js'
 import type { Hints, Provenance } from '../source-messages.js'
@@ -124,16 +126,14 @@ async function readOffsets(answer: LineAnswer): Promise<Hints | undefined> {
     answer.drop()
     return undefined
   }
-  const pieces: Uint8Array[] = []
-  let sizeBytes = 0
+  const gathered = new Gathered()
   try {
     for await (const piece of answer) {
       if (isRefusal(piece)) return undefined
-      sizeBytes += piece.length
-      if (sizeBytes > answerMaxBytes) return undefined
-      pieces.push(piece)
+      if (gathered.sizeBytes + piece.length > answerMaxBytes) return undefined
+      gathered.add(piece)
     }
-    return hintsOf(JSON.parse(Buffer.concat(pieces).toString()))
+    return hintsOf(JSON.parse(textOfBytes(gathered.bytes())))
   } catch {
     // Cut off, or no JSON: it says nothing.
     return undefined

@@ -1,4 +1,5 @@
 import type { Chain } from '../../chain/chain.js'
+import { Gathered } from '../../format/gathered.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Transaction } from '../../format/transaction.js'
 import { DataRootHasher } from '../../proof/data-root.js'
@@ -52,12 +53,12 @@ export class TxData implements Source {
     if (data.length < header.dataSize) {
       const flow = await this.chain.transactionData(header.id, header.dataSize, signal)
       if (isRefusal(flow)) return flow
-      const pieces: Uint8Array[] = []
+      const gathered = new Gathered(header.dataSize)
       for await (const piece of flow.bytes) {
         if (isRefusal(piece)) return piece
-        pieces.push(piece)
+        gathered.add(piece)
       }
-      data = Buffer.concat(pieces)
+      data = gathered.bytes()
       const held = verifyTransaction({ ...header, data })
       if (held !== true) return held
     }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { sha256Of } from '../../../native/digest/digest.js'
 import type { Clock } from '../../actor/clock.js'
+import { Gathered } from '../../format/gathered.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { ObjectStore } from '../objects/object-store.js'
@@ -50,13 +51,13 @@ export class OpenPack {
   }
 
   async add(id: Id, object: LocalObject): Promise<void> {
-    const pieces: Uint8Array[] = []
-    for await (const piece of object.bytes()) pieces.push(piece)
+    const gathered = new Gathered(object.sizeBytes)
+    for await (const piece of object.bytes()) gathered.add(piece)
     const { dataStart, contentType, root, sizeBytes } = object
     const entry = { id, offset: this.#sizeBytes, sizeBytes, dataStart, contentType }
     if (this.#entries.size === 0) this.#sinceMs = this.clock.monotonic()
     this.#entries.set(id, root === undefined ? entry : { ...entry, root })
-    this.#parts.push(...pieces)
+    this.#parts.push(gathered.bytes())
     this.#sizeBytes += sizeBytes
   }
 

@@ -1,3 +1,4 @@
+import { Gathered } from '../../format/gathered.js'
 import { type Id, parseId } from '../../format/id.js'
 import { type ItemHeader, itemHeaderSizeMax, parseItemHeader } from '../../format/item.js'
 import { headersOfPayload } from '../../format/media-type.js'
@@ -200,14 +201,15 @@ async function readHeader(
   id: Id,
   dataStart: number,
 ): Promise<ReadHeader | Refusal> {
-  let bytes = Buffer.alloc(0)
+  const gathered = new Gathered(dataStart)
   const forged = refuse('forged', 'upstream', `the object store has something else than ${id}`)
-  while (bytes.length < dataStart && dataStart <= itemHeaderSizeMax()) {
+  while (gathered.sizeBytes < dataStart && dataStart <= itemHeaderSizeMax()) {
     const step = await pieces.next()
     if (step.done === true) return refuse('upstream', 'upstream', 'the object store broke off')
     if (isRefusal(step.value)) return step.value
-    bytes = Buffer.concat([bytes, step.value])
+    gathered.add(step.value)
   }
+  const bytes = gathered.bytes()
   const header = bytes.length < dataStart ? undefined : parseItemHeader(bytes.subarray(0, dataStart))
   const isOwn = typeof header === 'object' && !isRefusal(header) && header.id === id
   if (isOwn && header.headerSize === dataStart) return { header, first: bytes.subarray(dataStart) }

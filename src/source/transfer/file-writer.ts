@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { writeSync } from 'node:fs'
 import type { FileHandle } from 'node:fs/promises'
 import type { Log } from '../../actor/log.js'
+import { PieceList } from '../../format/piece-list.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import { type RunningDigest, runningSha256 } from '../../proof/digest.js'
 import { ownPace, type WritePace } from './write-pace.js'
@@ -33,7 +34,7 @@ export class FileWriter {
   #flushing: Promise<void> | undefined
   #failure: unknown
   /** What the next write brings: pieces as they were given, or a copy of them. */
-  #pieces: Uint8Array[] = []
+  #pieces = new PieceList()
   #batchLength = 0
   /** Memory of copies, for this batch and the one after it. */
   #batch: Uint8Array | undefined
@@ -133,7 +134,7 @@ export class FileWriter {
 
   /** There is room. */
   #add(bytes: Uint8Array): void {
-    if (this.#isLasting) this.#pieces.push(bytes)
+    if (this.#isLasting) this.#pieces.add(bytes)
     else {
       // Whoever gave the bytes may use their memory again.
       this.#batch ??= Buffer.allocUnsafeSlow(batchBytes)
@@ -145,8 +146,8 @@ export class FileWriter {
 
   #writeBatch(): void {
     const batch = this.#batch
-    const pieces = batch === undefined ? this.#pieces : [batch.subarray(0, this.#batchLength)]
-    this.#pieces = []
+    const pieces = batch === undefined ? this.#pieces.pieces : [batch.subarray(0, this.#batchLength)]
+    this.#pieces = new PieceList()
     this.#batch = this.#spare
     this.#spare = undefined
     this.#batchLength = 0

@@ -1,3 +1,4 @@
+import { PieceList } from '../../format/piece-list.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { sha256 } from '../../proof/digest.js'
 import type { TransferTarget } from './transfer-target.js'
@@ -11,8 +12,7 @@ const endedEarly = refuse('upstream', 'upstream', 'the body ended early')
 
 /** A small payload on its way into a segment: in memory until it is whole and judged. */
 export class Gathering {
-  readonly parts: Uint8Array[] = []
-  #taken = 0
+  readonly #pieces = new PieceList()
   readonly #sizeBytes: number
 
   /**
@@ -33,12 +33,15 @@ export class Gathering {
   }
 
   get taken(): number {
-    return this.#taken
+    return this.#pieces.sizeBytes
+  }
+
+  get parts(): readonly Uint8Array[] {
+    return this.#pieces.pieces
   }
 
   write(bytes: Uint8Array): undefined {
-    this.parts.push(this.isLasting ? bytes : new Uint8Array(bytes))
-    this.#taken += bytes.length
+    this.#pieces.add(this.isLasting ? bytes : new Uint8Array(bytes))
     return undefined
   }
 
@@ -48,7 +51,7 @@ export class Gathering {
     return found.collect(this.#sizeBytes).then((all) => {
       if (isRefusal(all)) return all
       for (const piece of all) this.write(piece)
-      return this.#taken < this.#sizeBytes ? endedEarly : undefined
+      return this.taken < this.#sizeBytes ? endedEarly : undefined
     })
   }
 

@@ -1,5 +1,6 @@
 import type { Answering, OpenRequest } from '../../../native/client/client.js'
 import type { Clock, Timer } from '../../actor/clock.js'
+import { PieceList } from '../../format/piece-list.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import { SenderPace, type SenderPaceOptions } from '../../http/sender-pace.js'
 import type { HeaderLines } from './gateway-headers.js'
@@ -44,8 +45,7 @@ export class LineAnswer implements Answering, AsyncIterableIterator<Piece, undef
   #given: Uint8Array | undefined
   #tellHead: (broken?: Error) => void = () => undefined
   #exchange: OpenRequest | undefined
-  readonly #pieces: Uint8Array[] = []
-  #waitingBytes = 0
+  readonly #waiting = new PieceList()
   /** By the answer's own length; 0 where it has none. */
   #announcedBytes = 0
   #takePiece: ((step: Step) => void) | undefined
@@ -108,10 +108,9 @@ export class LineAnswer implements Answering, AsyncIterableIterator<Piece, undef
       this.#give({ done: false, value: piece })
       return
     }
-    this.#pieces.push(piece)
-    this.#waitingBytes += piece.length
+    if (!this.#waiting.add(piece)) this.#reuse(piece)
     if (this.#takeAll !== undefined) this.#awaitMore(this.#takeAll.maxBytes)
-    else if (this.#waitingBytes >= aheadMaxBytes) this.#exchange?.pause()
+    else if (this.#waiting.sizeBytes >= aheadMaxBytes) this.#exchange?.pause()
   }
 
   onEnd(): void {
@@ -145,8 +144,8 @@ export class LineAnswer implements Answering, AsyncIterableIterator<Piece, undef
       this.end(undefined)
       return
     }
-    this.#readAway = readAwayMaxBytes - this.#waitingBytes
-    this.#pieces.length = 0
+    this.#readAway = readAwayMaxBytes - this.#waiting.sizeBytes
+    this.#waiting.clear()
     this.#exchange?.resume()
     this.#watch?.cancel()
     this.#pace.wait()
@@ -154,12 +153,11 @@ export class LineAnswer implements Answering, AsyncIterableIterator<Piece, undef
   }
 
   next(): Promise<Step> {
-    if (this.#given?.buffer.byteLength === slabBytes) this.#spare.push(new Uint8Array(this.#given.buffer))
-    const piece = this.#pieces.shift()
+    this.#reuse(this.#given)
+    const piece = this.#waiting.shift()
     this.#given = piece
     if (piece !== undefined) {
-      this.#waitingBytes -= piece.length
-      if (this.#pieces.length === 0) this.#exchange?.resume()
+      if (this.#waiting.sizeBytes === 0) this.#exchange?.resume()
       return Promise.resolve({ done: false, value: piece })
     }
     if (this.#over) {
@@ -174,6 +172,11 @@ export class LineAnswer implements Answering, AsyncIterableIterator<Piece, undef
     })
   }
 
+  /** Nobody reads the piece any more. */
+  #reuse(piece: Uint8Array | undefined): void {
+    if (piece?.buffer.byteLength === slabBytes) this.#spare.push(new Uint8Array(piece.buffer))
+  }
+
   /**
    * All pieces of the body when it has ended, in place of the iteration: a small body takes no promise for each piece. A refusal:
    * it broke, or has more than `maxBytes`.
@@ -181,7 +184,7 @@ export class LineAnswer implements Answering, AsyncIterableIterator<Piece, undef
   collect(maxBytes: number): Promise<All> {
     return new Promise((give) => {
       if (this.#over) {
-        give(this.#last ?? (this.#waitingBytes > maxBytes ? tooLong : this.#pieces))
+        give(this.#last ?? (this.#waiting.sizeBytes > maxBytes ? tooLong : this.#waiting.pieces))
         return
       }
       this.#takeAll = { maxBytes, give }
@@ -193,11 +196,11 @@ export class LineAnswer implements Answering, AsyncIterableIterator<Piece, undef
 
   #awaitMore(maxBytes: number): void {
     this.#pace.wait()
-    if (Math.max(this.#waitingBytes, this.#announcedBytes) > maxBytes) this.end(tooLong)
+    if (Math.max(this.#waiting.sizeBytes, this.#announcedBytes) > maxBytes) this.end(tooLong)
   }
 
   return(): Promise<Step> {
-    this.#pieces.length = 0
+    this.#waiting.clear()
     this.end(undefined)
     return Promise.resolve(ended)
   }
@@ -224,7 +227,7 @@ export class LineAnswer implements Answering, AsyncIterableIterator<Piece, undef
     this.#watch?.cancel()
     this.#isWell = refusal === undefined
     for (const act of this.#overActs) act(this.#isWell)
-    if (this.#takeAll !== undefined) this.#takeAll.give(refusal ?? this.#pieces)
+    if (this.#takeAll !== undefined) this.#takeAll.give(refusal ?? this.#waiting.pieces)
     else if (this.#takePiece === undefined) this.#last = refusal
     else this.#give(refusal === undefined ? ended : { done: false, value: refusal })
   }
