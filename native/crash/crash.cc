@@ -95,8 +95,8 @@ bool isDatabase(size_t from, size_t to) {
   return to - from >= kLength && memcmp(line + to - kLength, kName, kLength) == 0;
 }
 
-// Bytes that were written.
-off_t writeNote(int signal, const siginfo_t* info) {
+// Bytes that were written. `isEnding`: the handlers before this one have let go of the signal.
+off_t writeNote(int signal, const siginfo_t* info, bool isEnding) {
   if (note < 0 || taken.test_and_set()) return 0;
   off_t written = 0;
   const int code = errno;
@@ -104,8 +104,9 @@ off_t writeNote(int signal, const siginfo_t* info) {
   memcpy(line, nameOf(signal), length);
   const size_t named = length;
   if (signal != SIGABRT) length = appendFileAt(reinterpret_cast<uintptr_t>(info->si_addr), length);
-  // Copies of files whose disk fails are ended by this signal, and not the process (bus.h): those of databases are not such.
-  if (signal == SIGBUS && !isDatabase(named, length)) {
+  // Copies of files whose disk fails are ended by this signal, and not the process (bus.h): those of databases are not such. What
+  // reads a mapped file in place, as an index segment is read, is ended by it, too.
+  if (signal == SIGBUS && !isEnding && !isDatabase(named, length)) {
     taken.clear();
   } else {
     line[length++] = '\n';
@@ -139,7 +140,7 @@ bool isDealtWith(int signal, const siginfo_t* info) {
 }
 
 void caught(int signal, siginfo_t* info, void* context) {
-  const off_t written = writeNote(signal, info);
+  const off_t written = writeNote(signal, info, false);
   for (size_t at = 0; at < kCount; at += 1) {
     if (kSignals[at] != signal) continue;
     const struct sigaction& earlier = before[at];
@@ -147,9 +148,15 @@ void caught(int signal, siginfo_t* info, void* context) {
     if (isDetailed || (earlier.sa_handler != SIG_DFL && earlier.sa_handler != SIG_IGN)) {
       if (isDetailed) earlier.sa_sigaction(signal, info, context);
       else earlier.sa_handler(signal);
-      if (written > 0 && isDealtWith(signal, info)) takeBack(written);
+      // A copy that was ended has jumped out of the handler: what returns from it was none.
+      if (isDealtWith(signal, info)) {
+        if (written > 0) takeBack(written);
+      } else if (signal == SIGBUS) {
+        writeNote(signal, info, true);
+      }
       return;
     }
+    if (signal == SIGBUS) writeNote(signal, info, true);
     // The fault is repeated, or sent again, and ends the process as by default.
     sigaction(signal, &earlier, nullptr);
     if (info->si_code <= 0) raise(signal);

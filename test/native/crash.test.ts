@@ -91,6 +91,22 @@ t.test('a database that is cut off under its reader is named', { skip }, async (
   t.equal(note, `SIGBUS in ${join(path, 'data.mdb')}\n`)
 })
 
+t.test('a mapped file that is cut off under who reads it in place is named', { skip }, async (t) => {
+  const path = join(scratch('crash'), 'segment')
+  const { by, note } = await fallen(`
+    import { truncateSync, writeFileSync } from 'node:fs'
+    import { openMapped } from ${JSON.stringify(mapped)}
+    writeFileSync(${JSON.stringify(path)}, Buffer.alloc(1e6, 1))
+    const file = openMapped(${JSON.stringify(path)})
+    const view = file.view(0, 1e6)
+    truncateSync(${JSON.stringify(path)}, 10)
+    let sum = 0
+    for (let at = 0; at < 1e6; at += 4096) sum += view[at]
+    process.exitCode = sum`)
+  t.equal(by, 'SIGBUS')
+  t.equal(note, `SIGBUS in ${path}\n`)
+})
+
 t.test(
   'a content file that is cut off is no fault of the process, and leaves no line',
   { skip },
