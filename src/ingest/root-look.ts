@@ -31,6 +31,9 @@ export type Answered = 'found' | 'absent' | 'away' | 'nothing'
 export class RootLook {
   readonly #abort = new AbortController()
   readonly #gone: Id[] = []
+  /** Without a record, or without bytes, when the look began: they may be brought meanwhile. */
+  readonly #missing: Id[] = []
+  readonly #evicted: Id[] = []
   readonly #resigned: Id[] = []
   readonly #moved: { id: Id; rootId: Id; hints: Hints }[] = []
   #members: readonly AgendaMember[] = []
@@ -91,10 +94,11 @@ export class RootLook {
   resigned(): readonly Id[] {
     if (this.#isStopped) return []
     if (this.#hindrance !== undefined && this.#attempts() >= this.#attemptsMax()) {
-      const left = new Set([...this.#gone, ...this.#resigned, ...this.#moved.map(({ id }) => id)])
+      const moved = this.#moved.map(({ id }) => id)
+      const left = new Set([...this.#gone, ...this.#missing, ...this.#evicted, ...moved])
       for (const { id } of this.#members) if (!left.has(id)) this.#resigned.push(id)
     }
-    return this.#resigned
+    return [...this.#resigned, ...this.#evicted.filter((id) => !this.#isHere(id))]
   }
 
   /** Looks again later, whatever became of the look. */
@@ -125,11 +129,11 @@ export class RootLook {
     const known = catalog.attributes(id)
     const digest = known?.digest
     const rootId = known?.place?.rootId
-    if (known === undefined || digest === undefined) this.#gone.push(id)
+    if (known === undefined || digest === undefined) this.#missing.push(id)
     else if (rootId !== undefined && rootId !== this.rootId) this.#moved.push({ id, rootId, hints: {} })
     else if (known.verified) heightless.push(known)
     // It was evicted before it was proven; what is fetched for this id later is checked again.
-    else if (catalog.blobSize(digest) === undefined) this.#resigned.push(id)
+    else if (catalog.blobSize(digest) === undefined) this.#evicted.push(id)
     else claims.push({ known, digest, hints, ...(isClients === true ? { isClients } : {}) })
   }
 
@@ -179,6 +183,12 @@ export class RootLook {
     return before + (this.#hindrance === undefined || this.#hindrance === 'away' ? 0 : 1)
   }
 
+  #isHere(id: Id): boolean {
+    const { catalog } = this.parts
+    const digest = catalog.attributes(id)?.digest
+    return digest !== undefined && catalog.blobSize(digest) !== undefined
+  }
+
   /** What is written down of the look; undefined where it was stopped. */
   outcome(): RootOutcome | undefined {
     if (this.#isStopped) return undefined
@@ -187,7 +197,10 @@ export class RootLook {
     const known = agenda.root(rootId)
     const before = known?.attempts ?? 0
     const now = clock.now()
-    const common = { rootId, gone: [...this.#gone, ...this.#resigned], moved: this.#moved }
+    // A content is noted before its record is written. One that was recorded since keeps its place, and its hints.
+    const away = [...this.#missing, ...this.#evicted].filter((id) => !this.#isHere(id))
+    const gone = [...this.#gone, ...this.#resigned, ...away]
+    const common = { rootId, gone, moved: this.#moved }
     // All of this part were judged; there may be more.
     if (this.#hindrance === undefined) return { ...common, dueMs: now, attempts: before }
     const { pauseMs, counts } = pauseAfter(this.#hindrance, before, known?.isLed === true, this.options)

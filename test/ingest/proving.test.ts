@@ -42,6 +42,34 @@ t.test('one look proves all contents of a bundle', async (t) => {
   t.equal(rig.clock.waiting, 0, 'nothing wakes up for nothing')
 })
 
+t.test('what is recorded while its root is looked at keeps its hint', async (t) => {
+  const root = idOf(1000)
+  const late = idOf(1)
+  const rig = provingRig(t, {
+    judge(_, rootId) {
+      if (!rig.known.has(late)) {
+        rig.put(late)
+        rig.verifier.recorded(late, { rootId: root }, priorities.requested)
+      }
+      return rootId === root ? proven : denied('absent')
+    },
+  })
+  rig.verifier.note(late, { rootId: root }, priorities.requested)
+  come(rig, 0, 1, root)
+  await rig.clock.turn(10_000)
+  t.equal(rig.known.get(late)?.verified, true)
+  t.equal(rig.agenda.count, 0)
+})
+
+t.test('what was noted, and never recorded, waits for nothing', async (t) => {
+  const root = idOf(1000)
+  const rig = provingRig(t, { judge: () => proven })
+  rig.verifier.note(idOf(1), { rootId: root }, priorities.requested)
+  come(rig, 0, 1, root)
+  await rig.clock.turn(10_000)
+  t.equal(rig.agenda.count, 0)
+})
+
 t.test('a root that nodes deny is asked for once for all of its contents, less and less often', async (t) => {
   const rig = provingRig(t, { judge: () => denied('absent') })
   const root = idOf(1000)
