@@ -64,9 +64,12 @@ export function rowsSql(
   const order = (lead: readonly string[]): Sql => orderSql([...lead, ...chainOrder], stretch.backwards)
   if (word !== undefined) {
     // The keys that are wanted, and then their rows. Copies of a key count once.
-    const keys = branches(hashesOf(word), (hashes) => {
+    const allHashes = hashesOf(word)
+    // Many at once have no common order by hash and place.
+    const lead = allHashes.length > branchesMax ? [] : ['tag_hash']
+    const keys = branches(allHashes, (hashes) => {
       const where = sqlList([sql`tag_hash IN (${hashes})`, ...stretchSql(stretch)], 'and')
-      return sql`SELECT DISTINCT ${key} FROM ${columnList([tagTable])} WHERE ${where} ${order(['tag_hash'])} LIMIT ${limit}`
+      return sql`SELECT DISTINCT ${key} FROM ${columnList([tagTable])} WHERE ${where} ${order(lead)} LIMIT ${limit}`
     })
     const heights = sql`height BETWEEN ${stretch.from} AND ${stretch.to}`
     const inner = sql`SELECT DISTINCT ${key} FROM (${keys}) ${order([])} LIMIT ${limit}`

@@ -14,7 +14,7 @@ import { below, pick } from '../property.js'
 import { openRig, type QueryResult } from '../query/rig.js'
 import { queryOf } from '../query/sqlite/query-text.js'
 import { kindCount, type Question, questionsAbout } from '../query/sqlite/questions.js'
-import { chance, Story } from '../query/sqlite/story.js'
+import { address, chance, Story } from '../query/sqlite/story.js'
 
 t.setTimeout(400_000)
 
@@ -84,6 +84,29 @@ async function compared(rig: Rig, ask: Ask, question: Question): Promise<number>
   return rows
 }
 
+/** Lists of more values than are read side by side. */
+function longLists(story: Story): Question[] {
+  const all = [...story.model.rows.values()]
+  const parents = all.flatMap(({ input }) => ('parentId' in input ? [input.parentId] : []))
+  const people = Array.from({ length: 30 }, (_, rank) => address(rank).toString('base64url'))
+  const units = Array.from({ length: 400 }, (_, unit) => String(unit))
+  const lists: Question['args'][] = [
+    { bundledIn: [...new Set(parents)].slice(0, 40) },
+    { owners: people },
+    { recipients: people },
+    { tags: [{ name: 'Unit', values: units }] },
+    { owners: people, tags: [{ name: 'Unit', values: units }] },
+  ]
+  return lists.flatMap((args) =>
+    (['HEIGHT_ASC', 'HEIGHT_DESC'] as const).map((sort) => ({
+      kind: 'a long list',
+      args: { ...args, sort },
+      where: '',
+      newestFirst: sort === 'HEIGHT_DESC',
+    })),
+  )
+}
+
 t.test('questions of 30 kinds have the answers of the own index', clickhouseAbsent, async (t) => {
   const engine = await startClickhouse()
   const story = new Story()
@@ -102,6 +125,7 @@ t.test('questions of 30 kinds have the answers of the own index', clickhouseAbse
     const questions = questionsAbout(story, questionsEach)
     assert.equal(questions.length, kindCount * questionsEach)
     for (const question of questions) rows += await compared(rig, ask, question)
+    for (const question of longLists(story)) rows += await compared(rig, ask, question)
     for (const { id } of [...story.model.rows.values()].slice(-20)) {
       const text = `{ transaction(id: "${id}") { id tags { name value } block { id height } } }`
       assert.deepEqual(await ask(text), await rig.askInside(text))
