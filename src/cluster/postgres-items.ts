@@ -8,7 +8,7 @@ import type { ItemElsewhere, ItemsElsewhere } from './items-elsewhere.js'
 
 export interface PostgresItemsOptions {
   readonly databaseUrl: string
-  /** A UUID of the disk that has what is accepted here. */
+  /** A UUID of the machine that has what is accepted here. */
   readonly store: string
   readonly clock: Clock
   readonly log: Pick<Log, 'warn' | 'info'>

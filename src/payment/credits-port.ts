@@ -25,6 +25,8 @@ export interface ReserveOrder extends Payer {
   readonly bytes: number
   /** Name of this one order, by which it can be withdrawn: no other order ever has it. */
   readonly ticket?: string
+  /** Name of the upload service that orders it, where there are several: what it spends has paid no other one. */
+  readonly service?: string
 }
 
 /** Of an order to reserve whose outcome may not be known. */
@@ -58,6 +60,8 @@ export interface Unpaid {
   readonly winc: string
   /** Nobody has ever put credits there. */
   readonly isUnknownWallet: boolean
+  /** Another upload service has accepted the item (`spent`), or is about to (`held`). */
+  readonly elsewhere?: 'spent' | 'held'
 }
 
 export interface Checked {

@@ -1,7 +1,8 @@
 import { systemClock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { PostgresItems } from '../cluster/postgres-items.js'
-import type { FreePools } from '../upload/records/free-pools.js'
+import { sha256 } from '../proof/digest.js'
+import { nodeName } from './open-objects.js'
 import type { Settings } from './thread-settings.js'
 
 /**
@@ -9,11 +10,25 @@ import type { Settings } from './thread-settings.js'
  * items are uploaded again when they are gone. The client of the database is loaded only where there is one.
  */
 export async function openSharedItems(
-  { cluster: { databaseUrl }, uploads: { sandbox } }: Settings<'cluster' | 'uploads'>,
-  pools: Pick<FreePools, 'store'>,
+  settings: Settings<'cluster' | 'contentStore' | 'uploads'>,
   log: Log,
 ): Promise<PostgresItems | undefined> {
-  if (databaseUrl === undefined || sandbox) return undefined
+  const { databaseUrl } = settings.cluster
+  if (databaseUrl === undefined || settings.uploads.sandbox) return undefined
   const { PostgresItems } = await import('../cluster/postgres-items.js')
-  return new PostgresItems({ databaseUrl, store: pools.store(), clock: systemClock, log })
+  return new PostgresItems({ databaseUrl, store: storeOf(nodeName(settings)), clock: systemClock, log })
+}
+
+/** A UUID for a machine's name. Who comes under the name with an empty disk takes again what the disk before it had accepted. */
+function storeOf(name: string): string {
+  const text = Buffer.from(sha256(Buffer.from(name))).toString('hex')
+  return [
+    [0, 8],
+    [8, 12],
+    [12, 16],
+    [16, 20],
+    [20, 32],
+  ]
+    .map(([from, to]) => text.slice(from, to))
+    .join('-')
 }

@@ -33,6 +33,7 @@ import type { StoredUploads } from '../upload/stored/stored-uploads.js'
 import { chainOptions } from './chain-options.js'
 import { folders } from './folders.js'
 import { uploadWalletPath } from './key-paths.js'
+import { nodeName } from './open-objects.js'
 import { openStoredUploads } from './open-stored-uploads.js'
 import type { UploadGiven } from './upload-given.js'
 import { sandboxRules, uploadFolders } from './upload-options.js'
@@ -219,6 +220,12 @@ interface Money extends Pick<ServiceLine, 'credits' | 'usdc'> {
   close(): Promise<void>
 }
 
+/** Name of this upload service, where others may have the same payment service. */
+function serviceName({ settings, paymentService }: UploadGiven): string | undefined {
+  const isAlone = settings.cluster.databaseUrl === undefined && paymentService === undefined
+  return isAlone ? undefined : nodeName(settings)
+}
+
 function openMoney(
   given: UploadGiven,
   { closing, log }: UploadTools,
@@ -235,7 +242,15 @@ function openMoney(
   const old = new OldItems(earlier, new KnownPosters(uploads.environment), systemClock)
   if (credits === undefined) return { ...bought, charging: new FreeOnly(pools, old), closePayment, close }
   const { signal } = closing
-  const charging = new CreditCharging(pools, credits, uploads.environment, earlier, systemClock, signal)
+  const charging = new CreditCharging(
+    pools,
+    credits,
+    uploads.environment,
+    earlier,
+    systemClock,
+    signal,
+    serviceName(given),
+  )
   const sharing = new Sharing(credits, earlier, new KnownPosters(uploads.environment), systemClock)
   return { ...bought, credits, charging, sharing, closePayment, close }
 }

@@ -107,7 +107,7 @@ export async function openUploadRecords(given: UploadGiven, tools: UploadTools):
     receiptNews?.add(ids)
     for (const id of ids) news?.addItem(id)
   }
-  const sharedItems = await openSharedItems(settings, pools, log)
+  const sharedItems = await openSharedItems(settings, log)
   const entering = { uploads, sales, pools, log, onLost, isListed: sharedItems !== undefined }
   const storing =
     settings.contentStore.kind === 'none'

@@ -1,3 +1,4 @@
+import { systemClock } from '../../actor/clock.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { availableOf } from '../../ledger/ledger-account.js'
 import type { MoneyLedger, RecordChange } from '../../ledger/ledger-port.js'
@@ -28,6 +29,7 @@ export interface HoldOrder extends Payer {
   readonly purpose: Purpose
   readonly winc: () => Promise<bigint | Refusal>
   readonly ticket?: string
+  readonly service?: string
   /** Written in the same commit. */
   readonly records?: readonly RecordChange[]
 }
@@ -101,19 +103,23 @@ export class LedgerCredits implements CreditsPort {
 
   /** Reserves credits: `settle` or `refund` of the same name must follow. A repeated order gets the first reservation. */
   async hold(order: HoldOrder): Promise<Reserved | Unpaid | Refusal> {
-    const { itemId, bytes, purpose, winc, ticket, records } = order
+    const { itemId, bytes, purpose, winc, ticket, service, records } = order
     const held = await this.#reservations.hold({
       itemId,
       bytes,
       purpose,
       ticket,
+      service,
+      atMs: systemClock.now(),
       records,
       winc,
       wallet: () => this.#signer(order),
       plan: (wallet, missing) => this.#plan(order, wallet, missing),
     })
     if (isRefusal(held)) return held
-    return held.paid ? { paid: true, winc: String(held.winc) } : this.#unpaid(held.wallet, held.winc)
+    if (held.paid) return { paid: true, winc: String(held.winc) }
+    const unpaid = await this.#unpaid(held.wallet, held.winc)
+    return held.elsewhere === undefined ? unpaid : { ...unpaid, elsewhere: held.elsewhere }
   }
 
   /** The wallet that has reserved for an item; undefined where none has. */

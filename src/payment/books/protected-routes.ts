@@ -19,6 +19,7 @@ const typeNames: Readonly<Record<string, number>> = {
 }
 
 const itemShape = /^[A-Za-z0-9_-]{1,128}$/
+const serviceShape = /^[A-Za-z0-9._-]{1,255}$/
 const ticketShape = /^[A-Za-z0-9_-]{16,64}$/
 
 /** Whether there is such a wallet, or it has had the item: who spends only what others share need not have credits of its own. */
@@ -66,7 +67,7 @@ export function protectedRoutes(
     ofWallet(
       'reserve-balance',
       'Holds back what an item costs',
-      [...paying, 'dataItemId', 'settle', 'ticket'],
+      [...paying, 'dataItemId', 'settle', 'ticket', 'service'],
       (call) => reserveAnswer(credits, call),
     ),
     ofWallet('settle-balance', 'Spends what was held back for an item', ['dataItemId'], async ({ query }) => {
@@ -184,8 +185,12 @@ async function reserveAnswer(credits: CreditsPort, call: Call): Promise<ServiceA
   if (!itemShape.test(itemId)) return words(400, 'Invalid dataItemId provided!')
   const ticket = call.query.get('ticket')
   if (ticket !== null && !ticketShape.test(ticket)) return wrongTicket
-  const reserved = await credits.reserve({ ...payer, bytes, itemId, ...(ticket === null ? {} : { ticket }) })
+  const service = call.query.get('service')
+  if (service !== null && !serviceShape.test(service)) return words(400, 'Invalid service')
+  const named = { ...(ticket === null ? {} : { ticket }), ...(service === null ? {} : { service }) }
+  const reserved = await credits.reserve({ ...payer, bytes, itemId, ...named })
   if (isRefusal(reserved)) return refused(reserved)
+  if (!reserved.paid && reserved.elsewhere !== undefined) return words(409, reserved.elsewhere)
   if (!reserved.paid) return words(402, 'Insufficient balance')
   // Callers that do not know of settling have paid with this answer.
   if (call.query.get('settle') !== 'later' && reserved.winc !== '0') {

@@ -1,3 +1,5 @@
+import { type Refusal, refuse } from '../../format/refusal.js'
+import type { RecordChange } from '../../ledger/ledger-port.js'
 import type { EndOrder, MoveOrder } from '../../ledger/transfer.js'
 import { isBeyond, type UsdcFinished } from '../credits-port.js'
 
@@ -22,10 +24,43 @@ export interface Reservation {
   readonly purpose?: Purpose
   /** Name of the order that has it held back. */
   readonly ticket?: string
+  /** The upload service that has it held back or has spent it, and since when (milliseconds since 1970). */
+  readonly service?: string
+  readonly heldMs?: number
   /** Names of other orders that were answered with this reservation, such as those of another service. */
   readonly joined?: readonly string[]
   /** Names of orders that were withdrawn, the youngest last: one that comes now holds nothing back. */
   readonly withdrawn?: readonly string[]
+}
+
+/** Who orders a reservation, and when (milliseconds since 1970). */
+export interface Orderer {
+  readonly ticket?: string | undefined
+  readonly service?: string | undefined
+  readonly atMs?: number | undefined
+}
+
+/** How long a service may take to accept an item: so long, and a millisecond for so many bytes. Then it is gone. */
+const [silentMs, bytesPerMs] = [60_000, 10_000]
+
+/** Which upload service has it, as the record says. */
+export function serviceOf({ service, atMs = 0 }: Orderer): Pick<Reservation, 'service' | 'heldMs'> {
+  return service === undefined ? {} : { service, heldMs: atMs }
+}
+
+/**
+ * Whether another upload service has accepted the item, or is about to. One that has it held back for long is gone: then who asks
+ * takes its place. A payment for the item alone is nobody's until it is spent.
+ */
+export function elsewhere(
+  held: Reservation,
+  { service, atMs = 0 }: Orderer,
+  isSpent: boolean,
+): 'spent' | 'held' | undefined {
+  if (held.service === undefined || service === undefined || held.service === service) return undefined
+  if (isSpent) return 'spent'
+  const isLate = atMs - (held.heldMs ?? 0) > silentMs + held.bytes / bytesPerMs
+  return isLate || isOfPayment(held) || holdersOf(held).length === 0 ? undefined : 'held'
 }
 
 /** Stands for an item that only withdrawn orders are known of. */
@@ -154,4 +189,13 @@ export function endings(
     reference,
   }
   return [spending, back]
+}
+
+export function brokenReservation(itemId: string, why: string): Refusal {
+  return refuse('defect', 'self', `item ${itemId} could not be settled: ${why}`)
+}
+
+/** The record of an item as it becomes. `before`: its version; absent: there is none. */
+export function changed(itemId: string, reservation: Reservation, before = 0): RecordChange {
+  return { kind: reservationKind, key: itemId, value: JSON.stringify(reservation), expected: before }
 }

@@ -4,9 +4,12 @@ import type { MoveOrder } from '../../ledger/transfer.js'
 import { isBeyond, type UsdcFinished, usdcShare } from '../credits-port.js'
 import { type BackParts, givenBack } from './given-back.js'
 import {
+  brokenReservation,
   carriedOver,
+  changed,
   countedFor,
   covers,
+  elsewhere,
   endings,
   heldBy,
   holdersMax,
@@ -16,9 +19,11 @@ import {
   isReserved,
   reservationKind as kind,
   nothingHeld,
+  type Orderer,
   type Purpose,
   partId,
   type Reservation,
+  serviceOf,
   settlements,
   totalOf,
   withdrawnBy,
@@ -32,11 +37,10 @@ export interface PayersPlan {
 }
 
 /** An order to hold credits back. */
-export interface CreditsHold {
+export interface CreditsHold extends Orderer {
   readonly itemId: string
   readonly bytes: number
   readonly purpose: Purpose
-  readonly ticket: string | undefined
   /** Written in the same commit, where something is held back anew. */
   readonly records: readonly RecordChange[] | undefined
   /** What it costs. */
@@ -74,6 +78,7 @@ interface Held {
   readonly paid: boolean
   readonly winc: bigint
   readonly wallet: string
+  readonly elsewhere?: 'spent' | 'held'
 }
 
 /** How often a commit is repeated after a conflict. */
@@ -166,7 +171,7 @@ export class Reservations {
       const plan = await order.plan(wallet, winc)
       if (plan === undefined) return { paid: false, winc, wallet }
       const attempt = before === undefined ? 0 : before.attempt + 1
-      const named = ticket === undefined ? {} : { ticket }
+      const named = { ...(ticket === undefined ? {} : { ticket }), ...serviceOf(order) }
       const facts = { attempt, address: wallet, bytes, parts: plan.parts, ...named, ...carriedOver(before) }
       const reservation: Reservation = purpose === 'upload' ? facts : { ...facts, purpose }
       const records = [
@@ -175,6 +180,8 @@ export class Reservations {
         ...(order.records ?? []),
       ]
       const outcome = await this.parts.ledger.commit({ transfers: holds(itemId, reservation), records })
+      // It was carried out before: for this order, or for that of another service.
+      if (!isRejected(outcome) && outcome.existed) continue
       if (!isRejected(outcome)) return { paid: true, winc, wallet }
       if (outcome.rejected === 'insufficient' && outcome.account === accountOf(wallet))
         return { paid: false, winc, wallet }
@@ -192,12 +199,15 @@ export class Reservations {
    */
   async #join(
     found: Found,
-    { itemId, bytes, ticket }: CreditsHold,
+    order: CreditsHold,
     winc: bigint,
   ): Promise<Omit<Held, 'wallet'> | Refusal | 'changed'> {
+    const { itemId, bytes, ticket } = order
     const { reservation: held, version } = found
     const holders = holdersOf(held)
     const isSpent = await this.#isSpent(itemId, held)
+    const other = elsewhere(held, order, isSpent)
+    if (other !== undefined) return { paid: false, winc, elsewhere: other }
     if (!covers(held, bytes, winc)) {
       if (isSpent) return { paid: false, winc }
       // An item has one size: this happens only where two services state it differently.
@@ -213,7 +223,7 @@ export class Reservations {
     if (isSpent || (!isNew && counted === held)) return paid
     if (isNew && holders.length >= holdersMax)
       return refuse('busy', 'self', `item ${itemId}: too many orders at once`)
-    const joined = heldBy(counted, isNew ? [...holders, ticket] : holders)
+    const joined = { ...heldBy(counted, isNew ? [...holders, ticket] : holders), ...serviceOf(order) }
     const records = [changed(itemId, joined, version)]
     return isRejected(await this.parts.ledger.commit({ transfers: [], records })) ? 'changed' : paid
   }
@@ -384,13 +394,4 @@ export class Reservations {
     const given = changed(itemId, { ...reservation, refunded: true }, version)
     return !isRejected(await this.parts.ledger.commit({ transfers, records: [given, ...records] }))
   }
-}
-
-/** The record of an item as it becomes. `before`: its version; absent: there is none. */
-function changed(itemId: string, reservation: Reservation, before = 0): RecordChange {
-  return { kind, key: itemId, value: JSON.stringify(reservation), expected: before }
-}
-
-function brokenReservation(itemId: string, why: string): Refusal {
-  return refuse('defect', 'self', `item ${itemId} could not be settled: ${why}`)
 }

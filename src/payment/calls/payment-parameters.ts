@@ -31,6 +31,7 @@ export const paymentParameters: PathParameters = {
   question: { description: 'true: it is about no upload, and waits in another line', example: 'true' },
   dataItemId: { description: 'Id of a data item', example: anId },
   ticket: { description: 'Name of one order, by which it can be withdrawn', example: 'Qm9va2VkIG9uY2UhISE' },
+  service: { description: 'Name of the upload service that orders it, of several', example: 'one' },
   settle: { description: 'later: held back only, until settle-balance', example: 'later' },
   winstonCredits: { description: winc, example: '1' },
   winc: { description: winc, example: '1' },

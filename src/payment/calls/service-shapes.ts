@@ -53,7 +53,7 @@ export const serviceShapes: Shapes = {
     gives: checked,
     answers: { 402: jsonBody(checked), 404: jsonBody(checked) },
   },
-  [`GET /v1/reserve-balance/${wallet}`]: plain,
+  [`GET /v1/reserve-balance/${wallet}`]: { answers: { 200: plainText, 409: plainText } },
   [`GET /v1/settle-balance/${wallet}`]: plain,
   [`GET /v1/refund-balance/${wallet}`]: plain,
   'GET /v1/account/approvals/create': { gives: approvalForm },

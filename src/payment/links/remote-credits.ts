@@ -47,6 +47,7 @@ export class RemoteCredits implements CreditsPort {
     itemId,
     bytes,
     ticket,
+    service,
     ...payer
   }: Parameters<CreditsPort['reserve']>[0]): ReturnType<CreditsPort['reserve']> {
     const query = {
@@ -55,10 +56,15 @@ export class RemoteCredits implements CreditsPort {
       dataItemId: itemId,
       settle: 'later',
       ...ticketOf(ticket),
+      ...(service === undefined ? {} : { service }),
     }
     const answer = await this.#ask(`reserve-balance/${pathOf(payer)}`, query)
     if (isRefusal(answer)) return answer
     if (answer.status === 402 || answer.status === 404) return this.#unpaid({ ...payer, bytes })
+    if (answer.status === 409) {
+      const elsewhere = answer.text === 'spent' ? 'spent' : 'held'
+      return { paid: false, winc: '0', isUnknownWallet: false, elsewhere }
+    }
     const reserved = wincOf(answer)
     return isRefusal(reserved) ? reserved : { paid: true, ...reserved }
   }

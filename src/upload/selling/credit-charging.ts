@@ -10,7 +10,13 @@ import type { CreditsPort, Payer } from '../../payment/credits-port.js'
 import { aliasOf, kyveAddress, nativeAddress } from '../../proof/owner-address.js'
 import { tryWrite } from '../../store/disk-error.js'
 import type { Environment, Table } from '../../store/lmdb.js'
-import { answerOf, fixedAnswers, paymentAway, type UploadAnswer } from '../calls/upload-answers.js'
+import {
+  answerOf,
+  fixedAnswers,
+  paymentAway,
+  textAnswer,
+  type UploadAnswer,
+} from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import type { FreePools } from '../records/free-pools.js'
 import {
@@ -36,6 +42,11 @@ const wordsMax = 1000
 /** Questions about the credits of items that are not here yet, at the same time; one client has a quarter of them. */
 const foreseenMax = 64
 
+/** The answers to an item that another upload service has accepted, or is about to. */
+const takenElsewhere: Readonly<Record<'spent' | 'held', UploadAnswer>> = {
+  spent: textAnswer(409, 'Another machine of this service has accepted this item. It was not charged again'),
+  held: textAnswer(503, 'Another machine of this service is about to accept this item', '\r\nRetry-After: 5'),
+}
 const late = refuse('late', 'self', 'the payment service does not answer')
 const none = new Uint8Array(0)
 /** Begins the word of an item whose credits may be held back, and that is not accepted yet. The ticket of its order follows. */
@@ -72,6 +83,8 @@ export class CreditCharging implements Charging {
     earlier: Pick<EarlierPost, 'isKnown' | 'settled'>,
     private readonly clock: Clock,
     private readonly closing: AbortSignal,
+    /** Name of this upload service, where there are several with one payment service. */
+    private readonly service?: string,
   ) {
     this.#unsettled = unsettledIn(environment)
     this.#old = new OldItems(earlier, new KnownPosters(environment), clock)
@@ -102,7 +115,8 @@ export class CreditCharging implements Charging {
     if (this.#refunding.has(header.id)) return paymentAway(header.id)
     const ticket = randomBytes(ticketBytes)
     const named = { itemId: header.id, ticket: ticket.toString('base64url') }
-    const order = { ...payerOf(header, uploader), ...named, bytes }
+    const service = this.service === undefined ? {} : { service: this.service }
+    const order = { ...payerOf(header, uploader), ...named, ...service, bytes }
     // Nothing is reserved yet, so a full disk is answered at once.
     const unwritten = await this.#words.add({ id: header.id, ticket })
     if (unwritten !== undefined) return unwritten
@@ -115,6 +129,7 @@ export class CreditCharging implements Charging {
     }
     if (!reserved.paid) {
       await this.#forget(header.id)
+      if (reserved.elsewhere !== undefined) return takenElsewhere[reserved.elsewhere]
       return reserved.isUnknownWallet ? freeExhausted(bytes) : fixedAnswers.unpaid
     }
     // The entry is on disk, so the client need not wait for the payment service.
