@@ -21,9 +21,12 @@ export function giftAccount(id: string): string {
   return `gift:${id}`
 }
 
+/** Control characters would go out in the lines of the letter. */
+const emailShape = /^[^\s\p{Cc}@<>"',;]+@[^\s\p{Cc}@<>"',;]+\.[^\s\p{Cc}@<>"',;]+$/u
+
 /** An address as a mail server would take it; what it is worth is seen when the mail arrives. */
 export function isEmail(text: string): boolean {
-  return text.length <= 254 && /^[^\s@<>"',;]+@[^\s@<>"',;]+\.[^\s@<>"',;]+$/.test(text)
+  return text.length <= 254 && emailShape.test(text)
 }
 
 export type Redeemed =
