@@ -191,6 +191,7 @@ function openTaking(parts: UploadParts): UploadTaking {
     partsFolder: uploadFolders(settings).parts,
     partsMaxBytes: rules.partsMaxBytes,
     ...(shared === undefined ? {} : { shared }),
+    ...(records.sharedItems === undefined ? {} : { machines: records.sharedItems }),
     secret: shared?.secret ?? uploadSecret(uploads),
     signer: itemKey(itemKeyPath(settings)),
     protocol: server.network === 'devnet' ? 'http' : 'https',

@@ -4,6 +4,7 @@ import { HeldMemory } from '../actor/held-memory.js'
 import type { Log } from '../actor/log.js'
 import { TimedTurns } from '../actor/timed-turns.js'
 import type { Clients } from '../admission/clients.js'
+import type { ItemsElsewhere } from '../cluster/items-elsewhere.js'
 import type { Refusal } from '../format/refusal.js'
 import type { HtmlPage } from '../http/page.js'
 import type { CreditsPort, UsdcPort } from '../payment/credits-port.js'
@@ -56,6 +57,8 @@ export interface UploadTakingParts {
   readonly partsMaxBytes: number
   /** Uploads in parts that other machines go on with, too; absent: they belong to this machine. */
   readonly shared?: { readonly records: PartRecords; readonly files: PartStore }
+  /** What other machines have accepted; absent: there are none. */
+  readonly machines?: Pick<ItemsElsewhere, 'has'>
   /** Makes ids of uploads out of payments. */
   readonly secret: Uint8Array
   /** Signs items of bytes that nobody has signed. */
@@ -115,6 +118,7 @@ export function uploadTaking(parts: UploadTakingParts): UploadTaking {
     ...(paid === undefined ? {} : { paid }),
     files,
     room,
+    ...(parts.machines === undefined ? {} : { machines: parts.machines }),
     clock,
     logger,
   })

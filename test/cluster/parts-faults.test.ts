@@ -2,6 +2,9 @@
 import { Client } from 'pg'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
+import { EngineAway } from '../../src/cluster/engine-away.js'
+import type { ItemsElsewhere } from '../../src/cluster/items-elsewhere.js'
+import { type Id, idOfBytes } from '../../src/format/id.js'
 import { isRefusal, refuse } from '../../src/format/refusal.js'
 import { begun, finalize, itemOf, sendPart, sent, stateOf } from '../conformance/uploads-in-parts.js'
 import { MemoryObjects } from '../engines/memory-objects.js'
@@ -227,5 +230,50 @@ t.test(
     other.records.remove([id])
     await t.rejects(other.records.written(id), { name: 'Overtaken' })
     t.match(await stateOf(other.rig, id), { status: 'FINALIZED' })
+  },
+)
+
+t.test(
+  'an item that another machine has accepted gets the receipt of that machine',
+  postgresAbsent,
+  async (t) => {
+    const { url } = await postgresFor(t)
+    await migrated(url)
+    const store = new MemoryObjects()
+    const accepted = new Map<Id, string>()
+    const machines = (name: string): ItemsElsewhere => ({
+      async add(items) {
+        for (const { id } of items) accepted.set(idOfBytes(id), name)
+        return true
+      },
+      aloneSince: async () => [],
+      has: async (id) => accepted.has(id) && accepted.get(id) !== name,
+    })
+    const one = await partsMachine(t, url, store, { machines: machines('one') })
+    const other = await partsMachine(t, url, store, { machines: machines('other') })
+    const { id } = await sent({ one: one.rig, other: one.rig })
+    // It accepts the item, and cannot write that down.
+    const { release } = one.records
+    one.records.release = () => Promise.reject(new EngineAway(refuse('busy', 'self', 'away')))
+    t.equal((await finalize(one.rig, id)).status, 503)
+    t.equal(accepted.size, 1)
+    await queried(url, "UPDATE cluster_uploads SET claimed_until = now() - interval '1 s' WHERE id = $1", [
+      id,
+    ])
+    await eventually('the other one has noticed', async () => {
+      const { status, text } = await finalize(other.rig, id)
+      t.equal(status, 503, 'it decides nothing')
+      return text?.includes('has accepted the item') === true
+    })
+    t.match(await stateOf(other.rig, id), { status: 'FINALIZING' })
+    one.records.release = release
+    const ended = await eventually('the first one ends it', async () => {
+      const state = await stateOf(other.rig, id)
+      return state.status === 'FINALIZED' ? state : undefined
+    })
+    t.same(await stateOf(one.rig, id), ended)
+    t.equal((await finalize(other.rig, id)).status, 200)
+    const [itemId] = accepted.keys()
+    t.equal(itemId && other.rig.uploads.find(itemId), undefined, 'one machine has it')
   },
 )

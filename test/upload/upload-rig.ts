@@ -196,6 +196,7 @@ export async function uploadRig(
     partsFolder: join(folder, 'parts'),
     partsMaxBytes,
     ...(shared === undefined ? {} : { shared }),
+    ...(machines === undefined ? {} : { machines }),
     secret: Buffer.alloc(32, 9),
     signer: ed25519Signer(Buffer.alloc(32, 9)),
     protocol: 'http',

@@ -141,7 +141,7 @@ export class ItemIntake {
       await how.charge?.giveBack()
       return fixedAnswers.otherForm
     }
-    const stopped = await how.onHeld?.()
+    const stopped = await how.onHeld?.(id)
     if (stopped !== undefined) {
       await how.charge?.giveBack()
       return stopped

@@ -1,3 +1,4 @@
+import type { Id } from '../../format/id.js'
 import type { UploadAnswer } from '../calls/upload-answers.js'
 import type { Charged } from '../selling/charging.js'
 import type { Purchase } from '../selling/sales.js'
@@ -5,7 +6,7 @@ import type { Purchase } from '../selling/sales.js'
 /** How an item is taken. */
 export interface TakeTerms {
   /** Its owner signed it. An answer: it is not to be taken any more. */
-  readonly onHeld?: () => Promise<UploadAnswer | undefined>
+  readonly onHeld?: (id: Id) => Promise<UploadAnswer | undefined>
   /** Its price is reserved already. */
   readonly charge?: Charged
   /** It is paid for by a payment of its own. */

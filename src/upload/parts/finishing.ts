@@ -1,5 +1,6 @@
 import { pause } from '../../actor/clock.js'
 import { FairSlots } from '../../actor/fair-slots.js'
+import type { ItemsElsewhere } from '../../cluster/items-elsewhere.js'
 import type { Id } from '../../format/id.js'
 import {
   diskAnswer,
@@ -12,7 +13,7 @@ import type { Uploader } from '../calls/uploader.js'
 import { Assembly } from '../intake/assembly.js'
 import type { ItemIntake } from '../intake/item-intake.js'
 import type { SingleUploadParts } from '../intake/single-upload.js'
-import type { AcceptedItem, Uploads } from '../records/uploads.js'
+import { type AcceptedItem, isGone, type Uploads } from '../records/uploads.js'
 import type { HeldRoom } from '../room/held-room.js'
 import type { Live } from './live-uploads.js'
 import { isOver, type MultipartRecord, type Stage } from './multipart-record.js'
@@ -24,6 +25,8 @@ import { outcomeOf } from './upload-outcome.js'
 const againMs = 2000
 /** While another machine puts an upload together, it is looked at so often. */
 const elsewhereMs = 400
+/** Who has accepted the item of an upload has so long to state it. */
+const heldMaxMs = 3_600_000
 /** Items put together at once: each takes what a single upload takes. */
 const assembliesMax = 2
 
@@ -35,6 +38,8 @@ export interface FinishingParts extends SingleUploadParts {
   readonly room: HeldRoom
   /** Absent: no upload is paid for at its beginning. */
   readonly paid?: PaidParts
+  /** What other machines have accepted; absent: there are none. */
+  readonly machines?: Pick<ItemsElsewhere, 'has'>
 }
 
 /** What has the uploads that are not over. */
@@ -45,6 +50,7 @@ export interface FinishingHost {
   put(record: MultipartRecord): void
   /** A record as it is put. */
   stamped(record: MultipartRecord): MultipartRecord
+  now(): number
   /** It takes no room any more. */
   clear(id: string): Promise<void>
   /** The end of the service waits for it. */
@@ -56,7 +62,15 @@ interface Made {
   readonly answer: UploadAnswer
   /** The item was paid for otherwise. */
   readonly isUnused: boolean
+  /** Another machine has accepted this item. */
+  readonly heldItem?: Id
 }
+
+const acceptedElsewhere = textAnswer(
+  503,
+  'Another machine of this service has accepted the item, and gives its receipt soon',
+  '\r\nRetry-After: 2',
+)
 
 /** Makes the item of an upload at its end: once, whoever wants it, and on whichever machine. */
 export class Finishing {
@@ -114,6 +128,7 @@ export class Finishing {
   async #claimed(id: string, live: Live, uploader: Uploader): Promise<UploadAnswer | undefined> {
     const { records } = this.parts
     if (this.closing.aborted) return textAnswer(503, 'The service is ending', '\r\nRetry-After: 5')
+    if (await this.#isLeftToOthers(id)) return acceptedElsewhere
     const claimed = await records.claim(id, uploader)
     if (claimed === 'elsewhere') return undefined
     if (claimed === 'over') return this.#over(id)
@@ -123,11 +138,37 @@ export class Finishing {
       const before = records.find(id)
       const item = before && this.#acceptedOf(before)
       if (before !== undefined && item !== undefined) return await this.#finalized(before, item.id, false)
+      const held = before?.heldItem
+      if (before !== undefined && held !== undefined && this.#has(held))
+        return await this.#finalized(before, held, true)
       return await this.#decided(id, await this.#made(id, live, uploader))
     } catch (error) {
       await records.release(id).catch(diskAnswer)
       throw error
     }
+  }
+
+  #has(item: Id): boolean {
+    const known = this.parts.uploads.find(item)
+    return known !== undefined && !isGone(known)
+  }
+
+  /** Another machine has accepted the item: nothing is to be done here. */
+  async #isLeftToOthers(id: string): Promise<boolean> {
+    const { records, uploads } = this.parts
+    if (records.find(id)?.heldItem === undefined) return false
+    await this.host.load(id)
+    const record = records.find(id)
+    if (record?.heldItem === undefined || isOver(record)) return false
+    const isHere = this.#has(record.heldItem) || uploads.around(record.heldItem) !== undefined
+    return !isHere && this.host.now() - record.changedMs < heldMaxMs
+  }
+
+  /** Whether an item is to be left to the machine that has accepted it. It is charged there, whatever it costs. */
+  async #isHeld(id: string, item: Id): Promise<boolean> {
+    const { records, machines } = this.parts
+    if (!records.isShared || this.#has(item) || records.find(id)?.heldItem !== undefined) return false
+    return (await machines?.has(item)) === true
   }
 
   /** The answer of an upload that is over. */
@@ -144,6 +185,7 @@ export class Finishing {
     // Less than what is held, where a request still brings a part that comes too late.
     const sizeBytes = [...live.chunks.values()].reduce((sum, bytes) => sum + bytes, 0)
     let isUnused = false
+    let heldItem: Id | undefined
     const charge = paid?.charge(records.find(id), sizeBytes, () => {
       isUnused = true
     })
@@ -153,7 +195,12 @@ export class Finishing {
     }
     const how = {
       // The last moment at which a machine that stood still notices that another one has gone on.
-      onHeld: () => moved('FINALIZING').catch(diskAnswer),
+      onHeld: async (item: Id) => {
+        const stopped = await moved('FINALIZING').catch(diskAnswer)
+        if (stopped !== undefined || !(await this.#isHeld(id, item))) return stopped
+        heldItem = item
+        return acceptedElsewhere
+      },
       digest: records.find(id)?.appended?.digest,
       sizeBytes,
       ...(charge === undefined ? {} : { charge }),
@@ -163,15 +210,17 @@ export class Finishing {
     }
     const sources = await files.sources(id, offsets)
     const answer = await new Assembly(this.parts).run(sources, uploader, validating, how)
-    return { answer, isUnused }
+    return { answer, isUnused, ...(heldItem === undefined ? {} : { heldItem }) }
   }
 
-  async #decided(id: string, { answer, isUnused }: Made): Promise<UploadAnswer> {
+  async #decided(id: string, { answer, isUnused, heldItem }: Made): Promise<UploadAnswer> {
     const { records, paid } = this.parts
     const outcome = outcomeOf(answer)
     const record = records.find(id)
     if (outcome === undefined || record === undefined) {
-      await records.release(id)
+      // From now on all machines look after it, and the one that has the item ends it.
+      const left = heldItem && record && this.host.stamped({ ...record, state: 'asked', heldItem })
+      await records.release(id, left)
       return answer
     }
     if (outcome === 'finalized') {

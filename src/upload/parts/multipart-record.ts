@@ -48,6 +48,8 @@ export interface MultipartRecord {
     | 'revoke_failed'
   /** Who ordered its end. */
   readonly uploader?: Uploader
+  /** Another machine of the cluster has accepted its item, and gives the receipt. */
+  readonly heldItem?: Id
   /** What became of it, where `finalized`. */
   readonly itemId?: Id
   /** Why not, where it is over otherwise, or `underfunded`. */

@@ -34,7 +34,7 @@ const againMs = 1000
 const usedMaxMs = 600_000
 const pruneMs = 60_000
 /** Uploads that others have left, and those that are due, which are looked at in one turn. */
-const [leftMax, dueMax] = [4, 100] as const
+const [leftMax, dueMax] = [64, 100] as const
 /** Ids are made here, or by a digest of a payment: no other is looked for. */
 const idShape = /^[\w-]{1,64}$/
 /** At its end this process does not wait longer for the database. */
