@@ -123,6 +123,11 @@ export const clusterMigrations: readonly ClusterMigration[] = [
     `,
     back: 'DROP TABLE cluster_items;',
   },
+  {
+    // What the receipts of items that were accepted alone state, as JSON.
+    forward: 'ALTER TABLE cluster_items ADD COLUMN receipt text;',
+    back: 'ALTER TABLE cluster_items DROP COLUMN receipt;',
+  },
 ]
 
 /** Steps that this release knows. */

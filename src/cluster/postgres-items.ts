@@ -4,7 +4,7 @@ import type { Log } from '../actor/log.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { GroupCommit } from '../ledger/group.js'
 import { PostgresSessions } from '../ledger/postgres-session.js'
-import type { ItemElsewhere, ItemsElsewhere } from './items-elsewhere.js'
+import type { ItemElsewhere, ItemsElsewhere, ReceiptFacts } from './items-elsewhere.js'
 
 export interface PostgresItemsOptions {
   readonly databaseUrl: string
@@ -14,6 +14,12 @@ export interface PostgresItemsOptions {
   readonly log: Pick<Log, 'warn' | 'info'>
   /** An uploader does not wait longer: 800 unless given. */
   readonly patienceMs?: number
+}
+
+/** What is known of one item. */
+interface Found {
+  readonly isElsewhere: boolean
+  readonly receipt?: ReceiptFacts
 }
 
 const connectionsMax = 2
@@ -30,7 +36,7 @@ export class PostgresItems implements ItemsElsewhere {
   readonly #sessions: PostgresSessions
   readonly #rest: Backoff
   readonly #adds: GroupCommit<readonly ItemElsewhere[], true>
-  readonly #looks: GroupCommit<Id, boolean>
+  readonly #looks: GroupCommit<Id, Found>
   #isAway = false
 
   constructor(private readonly options: PostgresItemsOptions) {
@@ -45,8 +51,12 @@ export class PostgresItems implements ItemsElsewhere {
     return (await this.#inTime(() => this.#adds.add(items))) === true
   }
 
-  has(id: Id): Promise<boolean | undefined> {
-    return this.#inTime(() => this.#looks.add(id))
+  async has(id: Id): Promise<boolean | undefined> {
+    return (await this.#inTime(() => this.#looks.add(id)))?.isElsewhere
+  }
+
+  async receiptOf(id: Id): Promise<ReceiptFacts | undefined> {
+    return (await this.#inTime(() => this.#looks.add(id)))?.receipt
   }
 
   aloneSince(ids: readonly Uint8Array[], sinceMs: number): Promise<readonly Id[] | undefined> {
@@ -69,21 +79,33 @@ export class PostgresItems implements ItemsElsewhere {
     const items = [...unique.values()].sort((one, other) => Buffer.compare(one.id, other.id))
     // Who had it before has it in its tables, or has left it to a machine that took over its uploads.
     await this.#sessions.ask(
-      `INSERT INTO cluster_items (id, bundle, store) SELECT w.id, w.bundle, $1
-       FROM unnest($2::bytea[], $3::bytea[]) AS w(id, bundle)
-       ON CONFLICT (id) DO UPDATE SET store = excluded.store WHERE cluster_items.store <> excluded.store`,
-      [this.options.store, items.map(({ id }) => id), items.map(({ bundle }) => bundle)],
+      `INSERT INTO cluster_items (id, bundle, store, receipt) SELECT w.id, w.bundle, $1, w.receipt
+       FROM unnest($2::bytea[], $3::bytea[], $4::text[]) AS w(id, bundle, receipt)
+       ON CONFLICT (id) DO UPDATE SET store = excluded.store, receipt = coalesce(excluded.receipt, cluster_items.receipt)
+       WHERE cluster_items.store <> excluded.store`,
+      [
+        this.options.store,
+        items.map(({ id }) => id),
+        items.map(({ bundle }) => bundle),
+        items.map(({ receipt }) => (receipt === undefined ? null : JSON.stringify(receipt))),
+      ],
     )
     return orders.map(() => true)
   }
 
-  async #look(ids: readonly Id[]): Promise<boolean[]> {
-    const rows = await this.#sessions.ask<{ id: Buffer }>(
-      'SELECT id FROM cluster_items WHERE id = ANY($1::bytea[]) AND store <> $2',
+  async #look(ids: readonly Id[]): Promise<Found[]> {
+    const rows = await this.#sessions.ask<{ id: Buffer; receipt: string | null }>(
+      'SELECT id, receipt FROM cluster_items WHERE id = ANY($1::bytea[]) AND store <> $2',
       [ids.map(idBytes), this.options.store],
     )
-    const found = new Set(rows.map(({ id }) => idOfBytes(id)))
-    return ids.map((id) => found.has(id))
+    const found = new Map(rows.map(({ id, receipt }) => [idOfBytes(id), receipt]))
+    return ids.map((id) => {
+      const receipt = found.get(id)
+      const isElsewhere = receipt !== undefined
+      return typeof receipt === 'string'
+        ? { isElsewhere, receipt: JSON.parse(receipt) as ReceiptFacts }
+        : { isElsewhere }
+    })
   }
 
   async #inTime<T>(ask: () => Promise<T>): Promise<T | undefined> {

@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { migrateCluster } from '../../src/cluster/cluster-schema.js'
-import type { ItemElsewhere, ItemsElsewhere } from '../../src/cluster/items-elsewhere.js'
+import type { ItemElsewhere, ItemsElsewhere, ReceiptFacts } from '../../src/cluster/items-elsewhere.js'
 import { PostgresItems } from '../../src/cluster/postgres-items.js'
 import { encodeBundle } from '../../src/format/bundle.js'
 import { type Id, idOfBytes } from '../../src/format/id.js'
@@ -13,6 +13,7 @@ import { PostgresSessions } from '../../src/ledger/postgres-session.js'
 import { sha256 } from '../../src/proof/digest.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import type { UploadAnswer } from '../../src/upload/calls/upload-answers.js'
+import type { Receipt } from '../../src/upload/records/receipt.js'
 import { openUploadTables } from '../../src/upload/records/uploads.js'
 import { twoMachines } from '../engines/two-machines.js'
 import { eventually } from '../eventually.js'
@@ -52,7 +53,22 @@ async function judged(t: Test, one: UploadRig, two: UploadRig): Promise<void> {
   t.equal(one.questions.includes('reserve'), false, 'it was free')
   for (const item of [large, bundle]) t.equal((await post(one, item, home)).status, 200)
   t.equal((await post(two, itemOf('uses up what is free', 700), away)).status, 200)
-  for (const [name, item] of Object.entries({ free, large, bundle, inner, deep })) {
+  for (const [name, item] of Object.entries({ free, large, bundle })) {
+    const before = two.questions.length
+    const first = await post(one, item, away)
+    const second = await post(two, item, away)
+    t.equal(second.status, 202, name)
+    const {
+      public: _,
+      signature: __,
+      dataCaches: ___,
+      fastFinalityIndexes: ____,
+      ...facts
+    } = first.json as Receipt
+    t.match(second.json, facts, 'the receipt of the machine that has it')
+    t.equal(two.questions.length, before, 'nobody pays')
+  }
+  for (const [name, item] of Object.entries({ inner, deep })) {
     t.equal((await post(two, item, away)).status, 409, name)
     t.equal(two.questions.at(-1), 'withdraw', 'what was reserved is given back')
   }
@@ -93,16 +109,31 @@ twoMachines(async (t, { url }) => {
   t.equal(await first.add([]), false)
 }).catch(t.threw)
 
+interface Row {
+  readonly bundle: string
+  readonly store: number
+  readonly atMs: number
+  readonly receipt?: ReceiptFacts
+}
+
 /** A register in memory. */
 function register() {
-  const rows = new Map<string, { readonly bundle: string; readonly store: number; readonly atMs: number }>()
+  const rows = new Map<string, Row>()
   const state = { isAway: false }
   const text = (bytes: Uint8Array): string => idOfBytes(bytes)
   const of = (store: number): ItemsElsewhere => ({
     async add(items: readonly ItemElsewhere[]) {
       if (state.isAway) return false
-      for (const { id, bundle: around } of items)
-        rows.set(text(id), { bundle: text(around), atMs: systemClock.now(), ...rows.get(text(id)), store })
+      for (const { id, bundle: around, receipt } of items) {
+        const named = receipt === undefined ? {} : { receipt }
+        rows.set(text(id), {
+          ...named,
+          bundle: text(around),
+          atMs: systemClock.now(),
+          ...rows.get(text(id)),
+          store,
+        })
+      }
       return true
     },
     async aloneSince(ids, sinceMs) {
@@ -113,6 +144,10 @@ function register() {
           const row = rows.get(id)
           return row !== undefined && row.bundle === id && row.store !== store && row.atMs > sinceMs
         })
+    },
+    async receiptOf(id) {
+      const row = state.isAway ? undefined : rows.get(id)
+      return row?.store === store ? undefined : row?.receipt
     },
     async has(id) {
       if (state.isAway) return undefined

@@ -88,14 +88,16 @@ t.test('two machines: what one has accepted, the other one does not charge', pos
   for (const item of [free, paid, bundle]) t.equal(await post(one, item, home), 200)
   t.equal(await post(two, itemOf(60_000, 15), away), 200, 'the free bytes of the other range are used up')
   const before = await balance(two)
-  for (const item of [free, paid, inner, bundle]) t.equal(await post(two, item, away), 409)
+  for (const item of [free, paid, bundle])
+    t.equal(await post(two, item, away), 202, 'the receipt of the other one')
+  t.equal(await post(two, inner, away), 409)
   t.equal(await balance(two), before, 'nobody was charged')
   for (let fill = 20; fill < 25; fill += 1) {
     const item = itemOf(300_000, fill)
     const statuses = await Promise.all([post(one, item, home), post(two, item, away)])
     t.equal(statuses.filter((status) => status === 200).length, 1, `in the same moment: ${statuses}`)
     const again = await Promise.all([post(one, item, home), post(two, item, away)])
-    t.strictSame(again.sort(), [202, 409])
+    t.strictSame(again, [202, 202])
   }
   t.equal(await post(two, itemOf(300_000, 16), away), 200, 'another item is')
   t.not(await balance(two), before)

@@ -30,7 +30,7 @@ import { KnownItems, type KnownItemsParts } from './known-items.js'
 import type { Noting } from './noting.js'
 import { digestMismatch } from './sent-digests.js'
 import type { SharedItems } from './shared-items.js'
-import { SignedReceipts, type SignedReceiptsParts } from './signed-receipts.js'
+import { type Receipted, SignedReceipts, type SignedReceiptsParts } from './signed-receipts.js'
 import { rankOf } from './signing.js'
 import type { TakeTerms } from './take-terms.js'
 import type { Verdicts } from './verdicts.js'
@@ -42,7 +42,7 @@ export interface ItemIntakeParts
     Omit<KnownItemsParts, 'uploads'> {
   readonly noting: Pick<Noting, 'note'>
   /** Lets the other machines of a cluster know; absent: there are none. */
-  readonly listing?: Pick<SharedItems, 'wait' | 'list'>
+  readonly listing?: Pick<SharedItems, 'wait' | 'list' | 'elsewhere'>
   readonly verdicts: Pick<Verdicts, 'verdictNow'>
   readonly charging: Charging
   /** Absent: no credits are kept, and none can be shared. */
@@ -159,13 +159,17 @@ export class ItemIntake {
   ): Promise<UploadAnswer> {
     const { id } = item.header
     const outcome = await this.#oneAtATime(id, async () => {
-      const known = this.#known(item.header, how)
+      const elsewhere = (): Promise<Receipted | undefined> | undefined =>
+        how.purchase === undefined
+          ? this.parts.listing?.elsewhere(item.header, this.parts.height())
+          : undefined
+      const known = this.#known(item.header, how) ?? (await elsewhere())
       if (known === undefined) return this.#take(item, spooled, uploader, how)
       await how.charge?.giveBack()
       return known
     })
     // Only now: nobody waits for the turns of others who post it, too.
-    return 'place' in outcome ? this.#receipts.repeated(outcome, uploader) : outcome
+    return 'receivedMs' in outcome ? this.#receipts.repeated(outcome, uploader) : outcome
   }
 
   /** Continues a sale whose item is stored. Its payment may have been settled meanwhile. */

@@ -2,10 +2,13 @@ import { type Clock, pause } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import type { ItemsElsewhere } from '../../cluster/items-elsewhere.js'
 import { type Id, idBytes } from '../../format/id.js'
+import type { ItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
+import { normalizedAddress } from '../../proof/owner-address.js'
 import { writePatiently } from '../../store/patient-write.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
 import type { Noting, PayBack } from './noting.js'
+import type { Receipted } from './signed-receipts.js'
 
 const againMs = 1000
 /** Items that are listed late, of one round. */
@@ -43,6 +46,16 @@ export class SharedItems {
     await this.#running
   }
 
+  /**
+   * What the receipt of an item is made of that another machine has accepted: a client whose answer was lost sends it again to
+   * any machine. Undefined: none has, it is too late for it at this height, or it is not known now.
+   */
+  async elsewhere({ id, owner }: ItemHeader, height: number | undefined): Promise<Receipted | undefined> {
+    const facts = await this.parts.items.receiptOf(id)
+    if (facts === undefined || height === undefined || facts.deadlineHeight < height) return undefined
+    return { ...facts, id, owner: normalizedAddress(owner) }
+  }
+
   /** Only inside the transaction that accepts it. */
   wait(id: Id): void {
     const { unlisted } = this.parts.uploads
@@ -61,7 +74,9 @@ export class SharedItems {
   async #listed(item: AcceptedItem, payBack?: PayBack): Promise<boolean> {
     const { items, noting, logger } = this.parts
     const bundle = idBytes(item.id)
-    if (!(await items.add([{ id: bundle, bundle }]))) return false
+    const { receivedMs, deadlineHeight, winc } = item
+    const receipt = { receivedMs, deadlineHeight, winc }
+    if (!(await items.add([{ id: bundle, bundle, receipt }]))) return false
     if (item.isBundle !== true || item.released === true) return true
     for await (const { ids } of noting.idsIn(item)) {
       // Another machine could not know that the bundle had paid for them.

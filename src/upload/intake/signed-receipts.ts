@@ -14,25 +14,28 @@ export interface SignedReceiptsParts {
   readonly turns?: FreeTurns
 }
 
+/** What a receipt is made of. */
+export type Receipted = Pick<AcceptedItem, 'id' | 'owner' | 'winc' | 'receivedMs' | 'deadlineHeight'>
+
 /** Receipts of items that are accepted, signed in their turns. */
 export class SignedReceipts {
   constructor(private readonly parts: SignedReceiptsParts) {}
 
   /** The answer to an item that was accepted before. */
-  async again(item: AcceptedItem, status: 200 | 202, sale?: Sale): Promise<UploadAnswer> {
+  async again(item: Receipted, status: 200 | 202, sale?: Sale): Promise<UploadAnswer> {
     const receipt = await this.receipt(item)
     return jsonAnswer(status, { ...receipt, ...saleWords(receipt, sale) }, sale?.paid?.lines)
   }
 
   /** The same to who has not paid for it this time: it is signed in a turn. */
-  async repeated(item: AcceptedItem, uploader: Uploader): Promise<UploadAnswer> {
+  async repeated(item: Receipted, uploader: Uploader): Promise<UploadAnswer> {
     const turn = (await this.parts.turns?.turn(uploader)) ?? over
     if (typeof turn !== 'function') return turn
     return this.again(item, 202).finally(turn)
   }
 
   /** The same receipt each time, because its signature is deterministic. */
-  async receipt(item: AcceptedItem): Promise<Receipt> {
+  async receipt(item: Receipted): Promise<Receipt> {
     return receiptOf(
       { ...item, timestamp: item.receivedMs },
       await this.signature(item, 'free'),
