@@ -27,6 +27,6 @@ export interface ItemsElsewhere {
   aloneSince(ids: readonly Uint8Array[], sinceMs: number): Promise<readonly Id[] | undefined>
   /** Whether another machine has accepted the item, alone or in a bundle; undefined: no answer. */
   has(id: Id): Promise<boolean | undefined>
-  /** The receipt of an item that another machine has accepted alone; undefined: there is none, or no answer. */
-  receiptOf(id: Id): Promise<ReceiptFacts | undefined>
+  /** The receipt of an item that another machine has accepted alone; undefined: no answer. */
+  receiptOf(id: Id): Promise<ReceiptFacts | 'none' | undefined>
 }

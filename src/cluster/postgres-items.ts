@@ -55,8 +55,9 @@ export class PostgresItems implements ItemsElsewhere {
     return (await this.#inTime(() => this.#looks.add(id)))?.isElsewhere
   }
 
-  async receiptOf(id: Id): Promise<ReceiptFacts | undefined> {
-    return (await this.#inTime(() => this.#looks.add(id)))?.receipt
+  async receiptOf(id: Id): Promise<ReceiptFacts | 'none' | undefined> {
+    const found = await this.#inTime(() => this.#looks.add(id))
+    return found && (found.receipt ?? 'none')
   }
 
   aloneSince(ids: readonly Uint8Array[], sinceMs: number): Promise<readonly Id[] | undefined> {

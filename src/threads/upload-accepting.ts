@@ -23,7 +23,7 @@ import { keptItem } from '../upload/news/kept-items.js'
 import type { AcceptedItem } from '../upload/records/uploads.js'
 import { AcceptedBefore } from '../upload/selling/accepted-before.js'
 import { type Charging, FreeOnly } from '../upload/selling/charging.js'
-import { CreditCharging } from '../upload/selling/credit-charging.js'
+import { CreditCharging, type ServiceOfSeveral } from '../upload/selling/credit-charging.js'
 import { EarlierPost, lookupsMax, onlyHere } from '../upload/selling/earlier-post.js'
 import { KnownPosters } from '../upload/selling/known-posters.js'
 import { OldItems } from '../upload/selling/old-items.js'
@@ -220,10 +220,13 @@ interface Money extends Pick<ServiceLine, 'credits' | 'usdc'> {
   close(): Promise<void>
 }
 
-/** Name of this upload service, where others may have the same payment service. */
-function serviceName({ settings, paymentService }: UploadGiven): string | undefined {
+/** This upload service, where others may have the same payment service. */
+function serviceOf(
+  { settings, paymentService }: UploadGiven,
+  { sharedItems }: Pick<UploadRecords, 'sharedItems'>,
+): ServiceOfSeveral | undefined {
   const isAlone = settings.cluster.databaseUrl === undefined && paymentService === undefined
-  return isAlone ? undefined : nodeName(settings)
+  return isAlone ? undefined : { name: nodeName(settings), isListing: sharedItems !== undefined }
 }
 
 function openMoney(
@@ -249,7 +252,7 @@ function openMoney(
     earlier,
     systemClock,
     signal,
-    serviceName(given),
+    serviceOf(given, { sharedItems }),
   )
   const sharing = new Sharing(credits, earlier, new KnownPosters(uploads.environment), systemClock)
   return { ...bought, credits, charging, sharing, closePayment, close }

@@ -146,8 +146,9 @@ function register() {
         })
     },
     async receiptOf(id) {
-      const row = state.isAway ? undefined : rows.get(id)
-      return row?.store === store ? undefined : row?.receipt
+      if (state.isAway) return undefined
+      const row = rows.get(id)
+      return row === undefined || row.store === store ? 'none' : (row.receipt ?? 'none')
     },
     async has(id) {
       if (state.isAway) return undefined

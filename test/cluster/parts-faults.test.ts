@@ -248,7 +248,7 @@ t.test(
       },
       aloneSince: async () => [],
       has: async (id) => accepted.has(id) && accepted.get(id) !== name,
-      receiptOf: async () => undefined,
+      receiptOf: async () => 'none',
     })
     const one = await partsMachine(t, url, store, { machines: machines('one') })
     const other = await partsMachine(t, url, store, { machines: machines('other') })

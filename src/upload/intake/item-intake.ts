@@ -30,7 +30,7 @@ import { KnownItems, type KnownItemsParts } from './known-items.js'
 import type { Noting } from './noting.js'
 import { digestMismatch } from './sent-digests.js'
 import type { SharedItems } from './shared-items.js'
-import { type Receipted, SignedReceipts, type SignedReceiptsParts } from './signed-receipts.js'
+import { SignedReceipts, type SignedReceiptsParts } from './signed-receipts.js'
 import { rankOf } from './signing.js'
 import type { TakeTerms } from './take-terms.js'
 import type { Verdicts } from './verdicts.js'
@@ -42,7 +42,7 @@ export interface ItemIntakeParts
     Omit<KnownItemsParts, 'uploads'> {
   readonly noting: Pick<Noting, 'note'>
   /** Lets the other machines of a cluster know; absent: there are none. */
-  readonly listing?: Pick<SharedItems, 'wait' | 'list' | 'elsewhere'>
+  readonly listing?: Pick<SharedItems, 'wait' | 'list' | 'receiptOf'>
   readonly verdicts: Pick<Verdicts, 'verdictNow'>
   readonly charging: Charging
   /** Absent: no credits are kept, and none can be shared. */
@@ -159,11 +159,8 @@ export class ItemIntake {
   ): Promise<UploadAnswer> {
     const { id } = item.header
     const outcome = await this.#oneAtATime(id, async () => {
-      const elsewhere = (): Promise<Receipted | undefined> | undefined =>
-        how.purchase === undefined
-          ? this.parts.listing?.elsewhere(item.header, this.parts.height())
-          : undefined
-      const known = this.#known(item.header, how) ?? (await elsewhere())
+      const known =
+        this.#known(item.header, how) ?? (await this.#items.elsewhere(item.header, how, this.parts.height()))
       if (known === undefined) return this.#take(item, spooled, uploader, how)
       await how.charge?.giveBack()
       return known
@@ -208,9 +205,7 @@ export class ItemIntake {
     const sold = purchase === undefined ? undefined : this.#soldBy(purchase, id)
     if (sold !== undefined) return sold
     const known = this.#items.kept(id)
-    if (known === undefined) {
-      return this.#items.inBundle(header) ?? this.#items.refused(id)
-    }
+    if (known === undefined) return this.#items.inBundle(header)
     // After a kill between acceptance and announcement, queries would not find it before its block.
     const isUnknown = known.bundle === undefined && known.released !== true
     const announced = isUnknown ? this.parts.selling.kept(known) : undefined

@@ -3,12 +3,23 @@ import type { ItemHeader } from '../../format/item.js'
 import { normalizedAddress } from '../../proof/owner-address.js'
 import { fixedAnswers, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import { type AcceptedItem, isGivenUp, isGone, type Uploads } from '../records/uploads.js'
+import type { SharedItems } from './shared-items.js'
+import type { Receipted } from './signed-receipts.js'
+import type { TakeTerms } from './take-terms.js'
 
 export interface KnownItemsParts {
   readonly uploads: Pick<Uploads, 'find' | 'around' | 'noteOf'>
   /** Whether the chain has the item, as far as the index of this program knows. Absent: there is no index. */
   readonly isInBlock?: (id: Id) => boolean
+  /** What other machines have accepted. Absent: there are none. */
+  readonly listing?: Pick<SharedItems, 'receiptOf'>
 }
+
+const unsure = textAnswer(
+  503,
+  'It is not known now whether another machine of this service has accepted this item: try again in some seconds',
+  '\r\nRetry-After: 2',
+)
 
 /** What this service knows of items that are posted, and perhaps not for the first time. */
 export class KnownItems {
@@ -29,6 +40,25 @@ export class KnownItems {
     const around = this.parts.uploads.around(id)
     if (around === undefined || isGone(around) || isGivenUp(around)) return undefined
     return { ...around, id, owner: normalizedAddress(header.owner), winc: '0' }
+  }
+
+  /**
+   * The same of an item that another machine has accepted: a client whose answer was lost sends it again to any machine. Else
+   * the refusal of an item that is not to be charged. Undefined: it is new here. `height`: a receipt whose deadline has passed
+   * counts no more.
+   */
+  async elsewhere(
+    { id, owner }: ItemHeader,
+    { purchase }: Pick<TakeTerms, 'purchase'>,
+    height: number | undefined,
+  ): Promise<Receipted | UploadAnswer | undefined> {
+    const refused = this.refused(id)
+    const { listing } = this.parts
+    if (listing === undefined || purchase !== undefined) return refused
+    const facts = await listing.receiptOf(id)
+    if (facts === undefined) return refused && unsure
+    const isLate = facts !== 'none' && (height === undefined || facts.deadlineHeight < height)
+    return facts === 'none' || isLate ? refused : { ...facts, id, owner: normalizedAddress(owner) }
   }
 
   /**

@@ -1,14 +1,11 @@
 import { type Clock, pause } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
-import type { ItemsElsewhere } from '../../cluster/items-elsewhere.js'
+import type { ItemsElsewhere, ReceiptFacts } from '../../cluster/items-elsewhere.js'
 import { type Id, idBytes } from '../../format/id.js'
-import type { ItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
-import { normalizedAddress } from '../../proof/owner-address.js'
 import { writePatiently } from '../../store/patient-write.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
 import type { Noting, PayBack } from './noting.js'
-import type { Receipted } from './signed-receipts.js'
 
 const againMs = 1000
 /** Items that are listed late, of one round. */
@@ -46,14 +43,9 @@ export class SharedItems {
     await this.#running
   }
 
-  /**
-   * What the receipt of an item is made of that another machine has accepted: a client whose answer was lost sends it again to
-   * any machine. Undefined: none has, it is too late for it at this height, or it is not known now.
-   */
-  async elsewhere({ id, owner }: ItemHeader, height: number | undefined): Promise<Receipted | undefined> {
-    const facts = await this.parts.items.receiptOf(id)
-    if (facts === undefined || height === undefined || facts.deadlineHeight < height) return undefined
-    return { ...facts, id, owner: normalizedAddress(owner) }
+  /** What the receipt of an item states that another machine has accepted; undefined: that is not known now. */
+  receiptOf(id: Id): Promise<ReceiptFacts | 'none' | undefined> {
+    return this.parts.items.receiptOf(id)
   }
 
   /** Only inside the transaction that accepts it. */

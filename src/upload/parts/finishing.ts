@@ -72,6 +72,12 @@ const acceptedElsewhere = textAnswer(
   '\r\nRetry-After: 2',
 )
 
+const unsure = textAnswer(
+  503,
+  'It is not known now whether another machine of this service has accepted the item',
+  '\r\nRetry-After: 2',
+)
+
 /** Makes the item of an upload at its end: once, whoever wants it, and on whichever machine. */
 export class Finishing {
   readonly #slots = FairSlots.unbounded(assembliesMax)
@@ -164,11 +170,14 @@ export class Finishing {
     return !isHere && this.host.now() - record.changedMs < heldMaxMs
   }
 
-  /** Whether an item is to be left to the machine that has accepted it. It is charged there, whatever it costs. */
-  async #isHeld(id: string, item: Id): Promise<boolean> {
+  /**
+   * Whether an item is to be left to the machine that has accepted it. It is charged there, whatever it costs. Undefined: it is
+   * not known now.
+   */
+  async #isHeld(id: string, item: Id): Promise<boolean | undefined> {
     const { records, machines } = this.parts
-    if (!records.isShared || this.#has(item) || records.find(id)?.heldItem !== undefined) return false
-    return (await machines?.has(item)) === true
+    if (machines === undefined || !records.isShared || this.#has(item)) return false
+    return records.find(id)?.heldItem === undefined && (await machines.has(item))
   }
 
   /** The answer of an upload that is over. */
@@ -197,7 +206,10 @@ export class Finishing {
       // The last moment at which a machine that stood still notices that another one has gone on.
       onHeld: async (item: Id) => {
         const stopped = await moved('FINALIZING').catch(diskAnswer)
-        if (stopped !== undefined || !(await this.#isHeld(id, item))) return stopped
+        if (stopped !== undefined) return stopped
+        const isHeld = await this.#isHeld(id, item)
+        if (isHeld === undefined) return unsure
+        if (!isHeld) return undefined
         heldItem = item
         return acceptedElsewhere
       },

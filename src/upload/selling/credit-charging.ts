@@ -42,9 +42,21 @@ const wordsMax = 1000
 /** Questions about the credits of items that are not here yet, at the same time; one client has a quarter of them. */
 const foreseenMax = 64
 
+/** An upload service of several with one payment service. */
+export interface ServiceOfSeveral {
+  readonly name: string
+  /** The others learn what it has accepted, and answer with its receipt. */
+  readonly isListing: boolean
+}
+
 /** The answers to an item that another upload service has accepted, or is about to. */
-const takenElsewhere: Readonly<Record<'spent' | 'held', UploadAnswer>> = {
+const takenElsewhere: Readonly<Record<'spent' | 'listed' | 'held', UploadAnswer>> = {
   spent: textAnswer(409, 'Another machine of this service has accepted this item. It was not charged again'),
+  listed: textAnswer(
+    503,
+    'Another machine of this service has accepted this item, and lists it soon',
+    '\r\nRetry-After: 2',
+  ),
   held: textAnswer(503, 'Another machine of this service is about to accept this item', '\r\nRetry-After: 5'),
 }
 const late = refuse('late', 'self', 'the payment service does not answer')
@@ -83,8 +95,8 @@ export class CreditCharging implements Charging {
     earlier: Pick<EarlierPost, 'isKnown' | 'settled'>,
     private readonly clock: Clock,
     private readonly closing: AbortSignal,
-    /** Name of this upload service, where there are several with one payment service. */
-    private readonly service?: string,
+    /** Absent: this upload service is the only one. */
+    private readonly service?: ServiceOfSeveral,
   ) {
     this.#unsettled = unsettledIn(environment)
     this.#old = new OldItems(earlier, new KnownPosters(environment), clock)
@@ -115,7 +127,7 @@ export class CreditCharging implements Charging {
     if (this.#refunding.has(header.id)) return paymentAway(header.id)
     const ticket = randomBytes(ticketBytes)
     const named = { itemId: header.id, ticket: ticket.toString('base64url') }
-    const service = this.service === undefined ? {} : { service: this.service }
+    const service = this.service === undefined ? {} : { service: this.service.name }
     const order = { ...payerOf(header, uploader), ...named, ...service, bytes }
     // Nothing is reserved yet, so a full disk is answered at once.
     const unwritten = await this.#words.add({ id: header.id, ticket })
@@ -129,7 +141,9 @@ export class CreditCharging implements Charging {
     }
     if (!reserved.paid) {
       await this.#forget(header.id)
-      if (reserved.elsewhere !== undefined) return takenElsewhere[reserved.elsewhere]
+      const { elsewhere } = reserved
+      const isListed = elsewhere === 'spent' && this.service?.isListing === true
+      if (elsewhere !== undefined) return takenElsewhere[isListed ? 'listed' : elsewhere]
       return reserved.isUnknownWallet ? freeExhausted(bytes) : fixedAnswers.unpaid
     }
     // The entry is on disk, so the client need not wait for the payment service.
