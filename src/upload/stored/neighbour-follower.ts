@@ -52,7 +52,8 @@ const nothing: readonly NeighbourEntry[] = []
 export class NeighbourFollower {
   #running: Promise<Refusal | undefined> | undefined
   #next: Promise<Refusal | undefined> | undefined
-  #hasNeighbours = false
+  /** Undefined: the store was not looked at yet. */
+  #hasNeighbours: boolean | undefined
   /** The last name of this machine. */
   #own: string
   #isBusy = false
@@ -107,9 +108,9 @@ export class NeighbourFollower {
     return this.#next
   }
 
-  /** Another machine was seen in the store. */
-  get hasNeighbours(): boolean {
-    return this.#hasNeighbours
+  /** Another machine was seen in the store, or it was not looked at yet: a machine that has just started may be behind. */
+  get mayHaveNeighbours(): boolean {
+    return this.#hasNeighbours ?? true
   }
 
   async #look(): Promise<Refusal | undefined> {
@@ -156,6 +157,7 @@ export class NeighbourFollower {
         if (refusal !== undefined) return refusal
       }
     }
+    this.#hasNeighbours ??= false
     this.#isBusy = count > 0
     return undefined
   }

@@ -22,7 +22,7 @@ export class NeighbourSource implements Source {
 
   constructor(
     private readonly records: NeighbourRecords,
-    private readonly follower: Pick<NeighbourFollower, 'fresh' | 'hasNeighbours'>,
+    private readonly follower: Pick<NeighbourFollower, 'fresh' | 'mayHaveNeighbours'>,
     recent: RecentObjects,
     keys: StoredKeys,
     read: TierSourceParts['read'],
@@ -40,7 +40,7 @@ export class NeighbourSource implements Source {
   async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
     if (wanted.avoid.has(name)) return absent
     if (this.records.find(wanted.id) === undefined) {
-      const refusal = this.follower.hasNeighbours ? await this.follower.fresh() : undefined
+      const refusal = this.follower.mayHaveNeighbours ? await this.follower.fresh() : undefined
       if (refusal !== undefined) return refusal
       if (this.records.find(wanted.id) === undefined) return absent
     }

@@ -104,6 +104,23 @@ t.test(
 )
 
 t.test(
+  'a machine that has just started serves what others had accepted, or states that it cannot',
+  async (t) => {
+    const objects = lastingObjects()
+    const machine = await storingMachine(objects)
+    t.teardown(() => machine.end())
+    const item = signed(3000)
+    t.ok(await machine.accept(item))
+    const reader = readerOf(t, objects)
+    objects.fails = () => refuse('late', 'upstream', 'it does not answer')
+    t.match(await reader.read(item.id), { refused: 'late' })
+    objects.fails = () => undefined
+    const bytes = await reader.read(item.id)
+    t.ok(Buffer.isBuffer(bytes) && bytes.equals(item.payload))
+  },
+)
+
+t.test(
   'a thousand reads of what is known cost a request each, and what is nowhere shares lists',
   async (t) => {
     const { objects, machine, reader } = await scene(t)
