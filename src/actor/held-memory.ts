@@ -12,9 +12,11 @@ export class MemoryHolder implements Evictable {
   readonly places = 0
   readonly parties: Parties
 
+  /** `isMovable`: what it holds can go to the disk, which ends nothing. */
   constructor(
     readonly client: string,
     readonly drop: () => void,
+    readonly isMovable = false,
   ) {
     this.parties = partiesOf(client)
   }
@@ -25,18 +27,22 @@ export class MemoryShare {
   #holder: MemoryHolder | undefined
   #isOver = false
 
-  /** `client`: whose it is, called once it is counted. `drop`: gives up what it holds, and calls `leave`. */
+  /**
+   * `client`: whose it is, called once it is counted. `drop`: gives up what it holds, and calls `leave`; where `isMovable`, it
+   * moves what it holds to the disk, and calls `hold` with what is left.
+   */
   constructor(
     private readonly memory: HeldMemory,
     private readonly client: () => string,
     private readonly drop: () => void,
+    private readonly isMovable = false,
   ) {}
 
   /** It has so many bytes now. False: there is no room for them. */
   hold(bytes: number): boolean {
     if (this.#isOver) return false
     if (this.#holder === undefined && bytes <= uncountedBytes) return true
-    this.#holder ??= this.memory.enter(this.client(), this.drop)
+    this.#holder ??= this.memory.enter(this.client(), this.drop, this.isMovable)
     return bytes === this.#holder.weight || this.memory.grow(this.#holder, bytes - this.#holder.weight)
   }
 
@@ -53,11 +59,13 @@ export class MemoryShare {
 }
 
 /**
- * Memory for what strangers send, as far as it has come, of all requests together. Where there is no room, who holds most gives
- * up what has not grown for the longest time (`EvictionOrder`: providers, networks and clients are compared), for who holds less.
+ * Memory for what strangers send, as far as it has come, of all requests together. Where there is no room, what can be moved to
+ * the disk is moved, for anybody: first of who holds most what has not grown for the longest time (`EvictionOrder`: providers,
+ * networks and clients are compared). Of the rest, who holds most gives up the same, for who holds less.
  */
 export class HeldMemory {
   readonly #order = new EvictionOrder<MemoryHolder>()
+  readonly #movable = new EvictionOrder<MemoryHolder>()
   #bytes = 0
 
   constructor(private readonly maxBytes: number) {}
@@ -67,18 +75,26 @@ export class HeldMemory {
     return this.#bytes
   }
 
-  /** One that holds nothing yet. `drop`: gives up what it holds, which means that `leave` was called when this returns. */
-  enter(client: string, drop: () => void): MemoryHolder {
-    return new MemoryHolder(client, drop)
+  /**
+   * One that holds nothing yet. `drop`: gives up what it holds: when it returns, `leave` was called, or `grow` with fewer bytes
+   * where it is movable.
+   */
+  enter(client: string, drop: () => void, isMovable = false): MemoryHolder {
+    return new MemoryHolder(client, drop, isMovable)
   }
 
-  /** Counts so many bytes more, or fewer. False: there is no room, and nothing was counted. */
+  /**
+   * Counts so many bytes more, or fewer. False: there is no room, and nothing was counted. One that is movable is to move what it
+   * holds then.
+   */
   grow(holder: MemoryHolder, bytes: number): boolean {
     while (bytes > 0 && this.#bytes + bytes > this.maxBytes) {
       const victim = this.#victimFor(holder, bytes)
       if (victim === undefined) return false
+      const before = victim.weight
       victim.drop()
-      if (!victim.isGone) throw new Error('what a request held was dropped, and it still holds it')
+      if (!victim.isGone && victim.weight >= before)
+        throw new Error('what a request held was dropped, and it still holds it')
     }
     if (holder.isGone) return false
     this.#count(holder, bytes)
@@ -88,24 +104,31 @@ export class HeldMemory {
   /** It counts as before, but is not dropped any more. */
   settle(holder: MemoryHolder): void {
     holder.isSettled = true
-    this.#order.remove(holder)
+    this.#orderOf(holder).remove(holder)
   }
 
   leave(holder: MemoryHolder): void {
     if (holder.isGone) return
     this.#bytes -= holder.weight
     holder.isGone = true
-    this.#order.remove(holder)
+    this.#orderOf(holder).remove(holder)
   }
 
   #count(holder: MemoryHolder, bytes: number): void {
     holder.weight += bytes
     this.#bytes += bytes
-    if (!holder.isSettled) this.#order.put(holder)
+    if (!holder.isSettled) this.#orderOf(holder).put(holder)
   }
 
-  /** Who holds more than this one would: only then it is fair. */
+  #orderOf(holder: MemoryHolder): EvictionOrder<MemoryHolder> {
+    return holder.isMovable ? this.#movable : this.#order
+  }
+
+  /** Who can move. For one that can move itself nobody is ended. Else who has more than this one would: only then it is fair. */
   #victimFor(holder: MemoryHolder, bytes: number): MemoryHolder | undefined {
+    const moved = this.#movable.forBytes()
+    if (moved !== undefined && moved !== holder) return moved
+    if (holder.isMovable) return undefined
     const victim = this.#order.forBytes()
     if (victim === undefined) return undefined
     const [most, own] = this.#order.compared(victim.parties, holder.parties) ?? [0, 0]

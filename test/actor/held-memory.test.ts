@@ -43,3 +43,32 @@ t.test('one client alone gets no more than there is, and drops nothing of its ow
   t.notOk(memory.grow(one, 1), 'who has left holds nothing again')
   t.equal(memory.bytes, 1)
 })
+
+t.test('what can move moves first, for anybody, and ends nobody', async (t) => {
+  const { memory, dropped, enter } = rig(100)
+  const moved: string[] = []
+  const movable = (client: string): MemoryHolder => {
+    const holder: MemoryHolder = memory.enter(
+      client,
+      () => {
+        moved.push(client)
+        memory.grow(holder, -holder.weight)
+      },
+      true,
+    )
+    return holder
+  }
+  const [one, other] = [movable('10.0.0.1'), movable('20.0.0.1')]
+  const fixed = enter('30.0.0.1')
+  t.ok(memory.grow(one, 50))
+  t.ok(memory.grow(other, 50))
+  t.ok(memory.grow(fixed, 80), 'it would hold more than each of them')
+  t.same(moved.sort(), ['10.0.0.1', '20.0.0.1'])
+  t.ok(memory.grow(one, 20), 'it goes on in memory')
+  t.notOk(memory.grow(one, 10), 'and moves itself before others are ended')
+  t.same(dropped, [])
+  memory.settle(one)
+  t.notOk(memory.grow(fixed, 10), 'what is at work does not move')
+  for (const holder of [one, other, fixed]) memory.leave(holder)
+  t.equal(memory.bytes, 0)
+})

@@ -81,6 +81,16 @@ export class LogDraft {
     return this.#sizeBytes - this.#flushedAt >= behindMaxBytes ? this.#keepUp() : undefined
   }
 
+  /**
+   * Nothing waits in memory afterwards: it is in a file of its own, and so is `behind`, which came after it, however far the disk
+   * is behind. A refusal as of `write`.
+   */
+  spill(behind: Uint8Array): Refusal | undefined {
+    this.#failure ??= this.#spill() ?? (behind.length === 0 ? undefined : this.#put(behind))
+    if (this.#failure !== undefined) this.#held.release(() => undefined)
+    return this.#failure
+  }
+
   /** What was held in memory goes into a file of its own. */
   #spill(): Refusal | undefined {
     if (this.#file !== undefined) return undefined

@@ -1,5 +1,4 @@
 import { type FileHandle, open } from 'node:fs/promises'
-import { MemoryShare } from '../../actor/held-memory.js'
 import type { ItemHeader } from '../../format/item.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { codeOf } from '../../store/blobs.js'
@@ -13,6 +12,7 @@ import {
   unreadable,
 } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
+import { IntakeMemory } from './intake-memory.js'
 import { ItemReader, type ReadItem } from './item-reader.js'
 import { type SingleUploadParts, tooManyUploads } from './single-upload.js'
 import { Spool } from './spool.js'
@@ -29,7 +29,7 @@ export class Assembly {
   readonly #spool: Spool
   #onRoom: () => void = () => undefined
   #isAdmitted = false
-  #share: MemoryShare | undefined
+  #memory: IntakeMemory | undefined
   /** Checks whether an item with this header could be paid for. */
   #foresee: ((header: ItemHeader) => Promise<UploadAnswer | undefined>) | undefined
 
@@ -53,8 +53,14 @@ export class Assembly {
     const { sizeBytes, charge, purchase } = how
     if (sizeBytes !== undefined && charge === undefined && purchase === undefined)
       this.#foresee = (header) => this.parts.intake.foresee(header, sizeBytes, uploader)
-    const client = (): string => uploader.range ?? ''
-    this.#share = new MemoryShare(this.parts.memory, client, () => this.#share?.leave())
+    const memory = new IntakeMemory({
+      memory: this.parts.memory,
+      client: () => uploader.range ?? '',
+      spool: this.#spool,
+      move: () => this.#spool.spill(),
+      drop: () => memory.leave(),
+    })
+    this.#memory = memory
     try {
       const item = await this.#read(pieces, onRead)
       if (!('status' in item)) return await this.parts.intake.accept(item, this.#spool, uploader, how)
@@ -62,7 +68,7 @@ export class Assembly {
       await charge?.giveBack()
       return item
     } finally {
-      this.#share.leave()
+      memory.leave()
       await this.#spool.drop()
     }
   }
@@ -76,7 +82,7 @@ export class Assembly {
       if (failed !== undefined) return failed
     }
     onRead()
-    this.#share?.settle()
+    this.#memory?.settle()
     const item = this.#reader.finish()
     return isRefusal(item) ? unreadable(item) : item
   }
@@ -132,7 +138,8 @@ export class Assembly {
       })
     }
     if (this.#spool.refusal !== undefined) return answerOf(this.#spool.refusal)
-    const heldBytes = this.#spool.memoryBytes + this.#reader.memoryBytes
-    return this.#share?.hold(heldBytes) === false ? tooManyUploads : undefined
+    const isHeld = this.#memory?.hold(this.#reader.memoryBytes)
+    if (this.#spool.refusal !== undefined) return answerOf(this.#spool.refusal)
+    return isHeld === false ? tooManyUploads : undefined
   }
 }

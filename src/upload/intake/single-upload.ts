@@ -1,4 +1,4 @@
-import { type HeldMemory, MemoryShare } from '../../actor/held-memory.js'
+import type { HeldMemory } from '../../actor/held-memory.js'
 import type { ItemHeader } from '../../format/item.js'
 import { bareType, unknownType } from '../../format/media-type.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
@@ -16,6 +16,7 @@ import {
 import type { Uploader } from '../calls/uploader.js'
 import type { HeldRoom, Holder } from '../room/held-room.js'
 import type { Purchase } from '../selling/sales.js'
+import { IntakeMemory } from './intake-memory.js'
 import type { ItemIntake } from './item-intake.js'
 import { ItemReader } from './item-reader.js'
 import { wholeDigestIn } from './sent-digests.js'
@@ -109,7 +110,7 @@ class Arrival implements BodySink {
   #isAdmitted = false
   /** What it holds of the disk; absent while it is small. */
   #holder: Holder | undefined
-  readonly #share: MemoryShare
+  readonly #memory: IntakeMemory
   /** For a body of unknown length: the size at which the next check of credits is due. */
   #askAtBytes = foreseenMinBytes
   /** Questions that are open: the body waits for their answers. */
@@ -127,8 +128,13 @@ class Arrival implements BodySink {
     this.#spool = new Spool(parts.log, () => this.#resume())
     this.#digest = wholeDigestIn(request, 'content-digest', 'repr-digest')
     this.#reader = new ItemReader(this.#digest !== undefined, parts.blockedOwners)
-    const client = (): string => uploader.range ?? ''
-    this.#share = new MemoryShare(parts.memory, client, () => this.#end(tooManyUploads))
+    this.#memory = new IntakeMemory({
+      memory: parts.memory,
+      client: () => uploader.range ?? '',
+      spool: this.#spool,
+      move: () => this.#move(),
+      drop: () => this.#end(tooManyUploads),
+    })
   }
 
   begin(request: Request): void {
@@ -161,15 +167,24 @@ class Arrival implements BodySink {
     else if (this.#reader.sizeBytes > this.parts.itemMaxBytes) this.#end(tooLarge(this.parts.itemMaxBytes))
     else if (this.#reader.isBlocked) this.#end(fixedAnswers.forbidden)
     if (this.#isOver) return
-    const crowded = this.#reader.sizeBytes > foreseenMinBytes ? this.#grow(bytes.length) : undefined
+    const isOnDisk = this.#holder !== undefined || this.#reader.sizeBytes > foreseenMinBytes
+    const crowded = isOnDisk ? this.#grow(bytes.length) : undefined
     if (crowded !== undefined) this.#end(crowded)
     if (this.#isOver) return
     if (!this.#isAdmitted && this.#reader.header !== undefined && !this.#admit(this.#reader.header)) return
     this.#askAgain()
     if (!this.#spool.write(bytes)) this.#flow?.pause()
     else if (this.#spool.refusal !== undefined) this.#end(answerOf(this.#spool.refusal))
-    if (!this.#isOver && !this.#share.hold(this.#spool.memoryBytes + this.#reader.memoryBytes))
-      this.#end(tooManyUploads)
+    if (!this.#isOver && !this.#memory.hold(this.#reader.memoryBytes)) this.#end(tooManyUploads)
+  }
+
+  /** There is no memory for it: it goes to the disk, however small it is. */
+  #move(): void {
+    const crowded = this.#holder === undefined ? this.#grow(0) : undefined
+    if (crowded === undefined) this.#spool.spill()
+    const { refusal } = this.#spool
+    if (crowded !== undefined) this.#end(crowded)
+    else if (refusal !== undefined) this.#end(answerOf(refusal))
   }
 
   /** Counts what is on disk. Others write, too: the disk may be full before a large body is here. */
@@ -189,7 +204,7 @@ class Arrival implements BodySink {
   }
 
   #leave(): void {
-    this.#share.leave()
+    this.#memory.leave()
     if (this.#holder !== undefined) this.parts.arriving.leave(this.#holder)
   }
 
@@ -234,7 +249,7 @@ class Arrival implements BodySink {
       return
     }
     this.#isOver = true
-    this.#share.settle()
+    this.#memory.settle()
     if (this.#holder !== undefined) this.parts.arriving.setBusy(this.#holder, true)
     const { purchase } = this.terms
     void this.parts.intake

@@ -52,6 +52,15 @@ export class Spool {
     this.onRoom()
   }
 
+  /** What waits in memory goes to the disk at once, where it is not kept or dropped. Where the disk refuses it, it is lost. */
+  spill(): void {
+    if (this.#isOver || this.memoryBytes === 0) return
+    const late = this.#late.bytes()
+    this.#late = new Gathered()
+    const refusal = this.#draft.spill(late)
+    this.#refusal ??= refusal
+  }
+
   /** What waits in memory. */
   get memoryBytes(): number {
     return this.#draft.memoryBytes + this.#late.roomBytes

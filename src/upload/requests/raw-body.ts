@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { rmSync } from 'node:fs'
+import { rmSync, writeFileSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Gathered } from '../../format/gathered.js'
@@ -10,14 +10,16 @@ import { diskRefusal } from '../../store/disk-error.js'
 import { makeFolder } from '../../store/folder.js'
 import type { UploadAnswer } from '../calls/upload-answers.js'
 
-/** More lies in a file. */
+/** More lies in a file; less, too, where memory is short. */
 const memoryMaxBytes = 262_144
 
 export interface RawPlace {
   readonly folder: string
   readonly maxBytes: number
-  /** It has so many bytes in memory now. An answer: there is no room for them. */
-  readonly remember: (bytes: number) => UploadAnswer | undefined
+  /** It has so many bytes in memory now, which `RawBody.move` can move. False: there is no room for them. */
+  readonly remember: (bytes: number) => boolean
+  /** So many wait for its file. An answer: there is no room for them. */
+  readonly wait: (bytes: number) => UploadAnswer | undefined
   /** Bytes came that go to the disk. An answer: there is no room for them. */
   readonly hold: (bytes: number) => UploadAnswer | undefined
   /** Called repeatedly as the body grows; absent: its length is known. An answer: no more of it is wanted. */
@@ -33,6 +35,8 @@ export class RawBody implements BodySink {
   /** Bytes that are in the file, or were counted for it. */
   #heldBytes = 0
   #isWriting = false
+  /** False: all of it is in memory. */
+  #isInFile = false
   #sizeBytes = 0
   #file: Promise<FileHandle> | undefined
   #writing: Promise<void> = Promise.resolve()
@@ -72,7 +76,7 @@ export class RawBody implements BodySink {
 
   /** What the body is made of: bytes, or a file. */
   get parts(): readonly (string | Uint8Array)[] {
-    return this.#file === undefined ? [this.#gathered.bytes()] : [this.#path]
+    return this.#isInFile ? [this.#path] : [this.#gathered.bytes()]
   }
 
   piece(bytes: Uint8Array): void {
@@ -84,15 +88,9 @@ export class RawBody implements BodySink {
     }
     this.onPiece(bytes)
     this.#gathered.add(bytes)
-    const noRoom = this.place.remember(this.#gathered.roomBytes) ?? this.#holdOnDisk()
-    if (noRoom !== undefined) {
-      this.fail(noRoom)
-      return
-    }
-    if (this.#heldBytes > 0 && !this.#isWriting) {
-      this.#isWriting = true
-      this.#hold(this.#writeAll().then(() => true))
-    }
+    if (this.#isInFile) this.#goOn()
+    else if (this.#sizeBytes > memoryMaxBytes || !this.place.remember(this.#gathered.roomBytes)) this.move()
+    if (this.#failure !== undefined) return
     const { closedAt } = this.place
     if (closedAt === undefined || this.#sizeBytes <= this.#askAtBytes) return
     this.#askAtBytes = this.#sizeBytes * 2
@@ -104,8 +102,38 @@ export class RawBody implements BodySink {
     )
   }
 
+  /** All that is in memory is in a file when this returns, and counts no more. Where the disk does not take it, it is lost. */
+  move(): void {
+    if (this.#isInFile) return
+    const failure = this.#failure ?? this.#holdOnDisk() ?? this.#writeFirst()
+    this.#gathered = new Gathered()
+    this.place.remember(0)
+    if (failure !== undefined) this.fail(failure)
+  }
+
+  #writeFirst(): Refusal | undefined {
+    this.#isInFile = true
+    try {
+      makeFolder(this.place.folder)
+      writeFileSync(this.#path, this.#gathered.bytes(), { flag: 'wx', mode: 0o600 })
+      return undefined
+    } catch (error) {
+      if (codeOf(error) === undefined) throw error
+      return diskRefusal(error)
+    }
+  }
+
+  /** A piece came behind what is in the file. */
+  #goOn(): void {
+    const noRoom = this.place.wait(this.#gathered.roomBytes) ?? this.#holdOnDisk()
+    if (noRoom !== undefined) this.fail(noRoom)
+    else if (!this.#isWriting) {
+      this.#isWriting = true
+      this.#hold(this.#writeAll().then(() => true))
+    }
+  }
+
   #holdOnDisk(): UploadAnswer | undefined {
-    if (this.#sizeBytes <= memoryMaxBytes) return undefined
     const noRoom = this.place.hold(this.#sizeBytes - this.#heldBytes)
     this.#heldBytes = this.#sizeBytes
     return noRoom
@@ -141,10 +169,7 @@ export class RawBody implements BodySink {
 
   async #write(bytes: Uint8Array): Promise<void> {
     try {
-      if (this.#file === undefined) {
-        makeFolder(this.place.folder)
-        this.#file = open(this.#path, 'wx', 0o600)
-      }
+      this.#file ??= open(this.#path, 'a')
       const file = await this.#file
       // Goes on behind a short write, which a disk that is nearly full makes.
       await file.writeFile(bytes)
@@ -168,8 +193,8 @@ export class RawBody implements BodySink {
   async drop(): Promise<void> {
     this.#failure ??= { refused: 'busy', fault: 'self', message: 'the upload was dropped' }
     this.#gathered = new Gathered()
-    if (this.#file === undefined) return
-    const file = await this.#file.catch((error: unknown) => {
+    if (!this.#isInFile) return
+    const file = await this.#file?.catch((error: unknown) => {
       if (codeOf(error) === undefined) throw error
     })
     await file?.close()

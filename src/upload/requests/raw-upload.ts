@@ -179,17 +179,16 @@ export class RawUpload {
       if (crowded === undefined) arriving.grow(holder, bytes, 0)
       return crowded
     }
-    const share = new MemoryShare(
-      memory,
-      () => uploader.range ?? '',
-      () => {
-        share.leave()
-        body.fail(tooManyUploads)
-      },
-    )
-    const remember = (bytes: number): UploadAnswer | undefined =>
-      share.hold(bytes) ? undefined : tooManyUploads
-    const body = new RawBody({ folder, maxBytes, remember, hold, closedAt }, (bytes) => {
+    const client = (): string => uploader.range ?? ''
+    const share = new MemoryShare(memory, client, () => body.move(), true)
+    const waiting = new MemoryShare(memory, client, () => {
+      waiting.leave()
+      body.fail(tooManyUploads)
+    })
+    const remember = (bytes: number): boolean => share.hold(bytes)
+    const wait = (bytes: number): UploadAnswer | undefined =>
+      waiting.hold(bytes) ? undefined : tooManyUploads
+    const body = new RawBody({ folder, maxBytes, remember, wait, hold, closedAt }, (bytes) => {
       digest.update(bytes)
       item.update(bytes)
     })
@@ -209,11 +208,13 @@ export class RawUpload {
       }
       arriving.setBusy(holder, true)
       share.settle()
+      waiting.leave()
       const terms = await how(body.sizeBytes, digest.digest('base64url'))
       return 'status' in terms ? terms : await this.#sign(item, body, uploader, terms)
     } finally {
       arriving.leave(holder)
       share.leave()
+      waiting.leave()
       await body.drop()
     }
   }

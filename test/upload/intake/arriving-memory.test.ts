@@ -105,32 +105,132 @@ function opened(rig: Rig, from: string, length: number) {
   return { sink, answers }
 }
 
-const small = (text: string): Buffer => Buffer.from(signItem(signer, {}, Buffer.alloc(100_000, text)))
+/** In pieces, as packets of a network come. */
+function send(sink: BodySink, bytes: Uint8Array): void {
+  for (let at = 0; at < bytes.length; at += 1400) sink.piece(bytes.subarray(at, at + 1400))
+}
 
-t.test('small uploads are counted while they come, and who holds most makes room', async (t) => {
+const item = (sizeBytes: number, text: string): Buffer =>
+  Buffer.from(signItem(signer, {}, Buffer.alloc(sizeBytes, text)))
+
+/** Comes at once, from a network of its own. */
+async function posted(rig: Rig, bytes: Uint8Array): Promise<UploadAnswer> {
+  const upload = opened(rig, '203.0.113.5', bytes.length)
+  send(upload.sink, bytes)
+  upload.sink.over(undefined)
+  await eventually('it is answered', () => upload.answers.length > 0)
+  return upload.answers[0] as UploadAnswer
+}
+
+t.test('small uploads are counted while they come, and what comes slowly goes to the disk', async (t) => {
   const environment = openUploadTables(t.testdir())
   t.teardown(() => environment.close())
   const rig = await uploadRig(t, environment, { memoryMaxBytes: 150_000 })
-  const greedy = small('a')
-  const first = opened(rig, '198.51.100.7', greedy.length)
-  first.sink.piece(greedy.subarray(0, 99_000))
-  t.equal(rig.memory.bytes, 131_072)
-  const second = opened(rig, '198.51.100.7', greedy.length)
-  second.sink.piece(greedy.subarray(0, 99_000))
-  await eventually('one more of this client is refused', () => second.answers.length > 0)
-  t.match(second.answers, [{ status: 503 }])
-  t.same(first.answers, [])
-  const other = small('b')
-  const newcomer = opened(rig, '203.0.113.9', other.length)
-  newcomer.sink.piece(other.subarray(0, 60_000))
-  await eventually('it makes room for another network', () => first.answers.length > 0)
-  t.match(first.answers, [{ status: 503 }])
-  first.sink.piece(greedy.subarray(99_000))
-  newcomer.sink.piece(other.subarray(60_000))
-  newcomer.sink.over(undefined)
-  await eventually('which gets its receipt', () => newcomer.answers.length > 0)
-  t.match(newcomer.answers, [{ status: 200 }])
-  await eventually('nothing is held', () => rig.memory.bytes === 0)
+  const uploads = [
+    { from: '198.51.100.7', bytes: item(100_000, 'a') },
+    { from: '198.51.100.7', bytes: item(100_000, 'b') },
+    { from: '203.0.113.9', bytes: item(100_000, 'c') },
+  ].map(({ from, bytes }) => ({ ...opened(rig, from, bytes.length), bytes }))
+  for (const { sink, bytes } of uploads) {
+    send(sink, bytes.subarray(0, 99_000))
+    t.equal(rig.memory.bytes, 131_072)
+  }
+  t.equal(rig.arriving.bytes, 198_000, 'the others are on disk, and are counted there')
+  for (const { sink, bytes, answers } of uploads) {
+    send(sink, bytes.subarray(99_000))
+    sink.over(undefined)
+    await eventually('each gets its receipt', () => answers.length > 0)
+    t.match(answers, [{ status: 200 }])
+  }
+  await eventually('nothing is held', () => rig.memory.bytes === 0 && rig.arriving.bytes === 0)
+})
+
+t.test('many that come slowly from many networks keep nobody out, however large', async (t) => {
+  const environment = openUploadTables(t.testdir())
+  t.teardown(() => environment.close())
+  const memoryMaxBytes = 2 * 1024 * 1024
+  const options = { memoryMaxBytes, isRich: true, blockedOwners: new Set(['somebody']) }
+  const rig = await uploadRig(t, environment, options)
+  const strange = item(250_000, 's')
+  const strangers = Array.from({ length: 30 }, (_, at) => {
+    const stranger = opened(rig, `20.${at}.7.9`, strange.length)
+    send(stranger.sink, strange.subarray(0, 140_000))
+    return stranger
+  })
+  t.ok(rig.memory.bytes > memoryMaxBytes - 200_000, `they fill it: ${rig.memory.bytes} bytes`)
+  for (const sizeBytes of [10_000, 90_000, 150_000, 240_000, 300_000, 5_000_000]) {
+    t.match(await posted(rig, item(sizeBytes, 'h')), { status: 200 }, `${sizeBytes} bytes`)
+    t.ok(rig.memory.bytes <= memoryMaxBytes, `${rig.memory.bytes} bytes`)
+  }
+  const bundle = opened(rig, '203.0.113.5', 10_000_000)
+  send(bundle.sink, Buffer.concat([head, table.subarray(0, 2_500_000)]))
+  t.same(bundle.answers, [], 'nor a bundle, whose table cannot go to the disk')
+  bundle.sink.over({ refused: 'malformed', fault: 'client', message: 'the client left' })
+  t.ok(
+    strangers.every(({ answers }) => answers.length === 0),
+    'nor do they lose anything',
+  )
+  for (const { sink } of strangers) send(sink, strange.subarray(140_000))
+  strangers[0]?.sink.over(undefined)
+  await eventually('one that ends in the end is answered', () => strangers[0]?.answers.length === 1)
+  t.match(strangers[0]?.answers, [{ status: 200 }])
+  for (const { sink } of strangers.slice(1))
+    sink.over({ refused: 'malformed', fault: 'client', message: 'it left' })
+  await eventually('nothing is held', () => rig.memory.bytes === 0 && rig.arriving.bytes === 0)
+})
+
+t.test('where the memory is full and the disk, too, uploads are refused', async (t) => {
+  const environment = openUploadTables(t.testdir())
+  t.teardown(() => environment.close())
+  const rig = await uploadRig(t, environment, { memoryMaxBytes: 150_000, leftBytes: () => 0 })
+  const bytes = item(100_000, 'a')
+  const first = opened(rig, '198.51.100.7', bytes.length)
+  send(first.sink, bytes.subarray(0, 99_000))
+  t.match(await posted(rig, item(100_000, 'b')), { status: 200 })
+  await eventually('for which one was ended', () => first.answers.length > 0)
+  t.match(first.answers, [{ status: 429 }])
+  await eventually('nothing is held', () => rig.memory.bytes === 0 && rig.arriving.bytes === 0)
+})
+
+t.test('unsigned bytes go to the disk where memory is short', async (t) => {
+  const environment = openUploadTables(t.testdir())
+  t.teardown(() => environment.close())
+  const rig = await uploadRig(t, environment, { memoryMaxBytes: 80_000 })
+  const path = '/x402/upload/unsigned'
+  let isHalf = true
+  const uploads = ['a', 'b', 'c'].map((text, at) => {
+    const body = Buffer.alloc(90_000, text)
+    const headers = { 'content-length': String(body.length) }
+    const post = requestOf('POST', path, { headers, from: `20.${at}.7.9` })
+    let isPaused = false
+    let taken = 0
+    const feed = async (sink: BodySink): Promise<void> => {
+      for (; taken < body.length; taken += 1400) {
+        await eventually('it may go on', () => !isPaused && (taken < 70_000 || !isHalf))
+        sink.piece(body.subarray(taken, taken + 1400))
+      }
+      sink.over(undefined)
+    }
+    const stream = (sink: BodySink) => {
+      void feed(sink)
+      return {
+        pause: () => {
+          isPaused = true
+        },
+        resume: () => {
+          isPaused = false
+        },
+      }
+    }
+    return { answer: answered(rig, path, { ...post, stream }), taken: () => taken }
+  })
+  await eventually('most of it is here', () => uploads.every(({ taken }) => taken() >= 70_000))
+  t.ok(rig.memory.bytes <= 80_000, `${rig.memory.bytes} bytes`)
+  t.ok(rig.arriving.bytes >= 140_000, `${rig.arriving.bytes} bytes on disk`)
+  isHalf = false
+  for (const { answer } of uploads) t.match(await answer, { status: 200 })
+  t.equal(rig.memory.bytes, 0)
+  t.equal(rig.arriving.bytes, 0)
 })
 
 t.test('a table of a bundle that comes slowly counts, and makes room', async (t) => {

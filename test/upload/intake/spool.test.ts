@@ -5,6 +5,7 @@ import { pause, systemClock } from '../../../src/actor/clock.js'
 import { isRefusal } from '../../../src/format/refusal.js'
 import { DurableLog, durableLogDefaults } from '../../../src/store/segments/durable-log.js'
 import type { LogDraft } from '../../../src/store/segments/log-draft.js'
+import { logFileName } from '../../../src/store/segments/log-file.js'
 import { answerOf } from '../../../src/upload/calls/upload-answers.js'
 import { Spool } from '../../../src/upload/intake/spool.js'
 import { DiskRoom } from '../../../src/upload/room/disk-room.js'
@@ -50,6 +51,74 @@ t.test('pieces are written in the order in which they came, however slow the dis
       Array.from({ length: 100 }, (_, number) => number),
     )
   }
+})
+
+t.test('what is to leave the memory is in a file at once, in its order, and is found again', async (t) => {
+  const folder = join(t.testdir(), 'log')
+  const disk = new LossyDisk()
+  const log = await DurableLog.open(folder, durableLogDefaults, () => undefined, disk)
+  const spool = new Spool(log, () => undefined)
+  const pieces = Array.from({ length: 40 }, (_, at) => Buffer.alloc(at < 20 ? 2000 : 10_000_000, at))
+  let hasLate = false
+  for (const [at, piece] of pieces.entries()) {
+    spool.write(piece)
+    if (at % 9 !== 8) continue
+    hasLate ||= spool.isBehind && spool.memoryBytes > 0
+    spool.spill()
+    t.equal(spool.memoryBytes, 0)
+  }
+  t.ok(hasLate, 'also of what came while the disk was behind')
+  const digest = createHash('sha256')
+  for (const piece of pieces) digest.update(piece)
+  const wanted = digest.digest()
+  const kept = await spool.keep(wanted, Buffer.from('{}'))
+  if (isRefusal(kept)) throw new Error(kept.message)
+  await log.close()
+  const found: Buffer[] = []
+  const again = await DurableLog.open(
+    folder,
+    durableLogDefaults,
+    ({ place }) => {
+      const bytes = Buffer.alloc(place.sizeBytes)
+      const file = disk.open(`${folder}/${logFileName(place.file)}`)
+      disk.read(file, bytes, place.offset)
+      disk.close(file)
+      found.push(bytes)
+    },
+    disk,
+  )
+  await again.close()
+  t.equal(found.length, 1)
+  t.ok(
+    createHash('sha256')
+      .update(found[0] ?? '')
+      .digest()
+      .equals(wanted),
+  )
+})
+
+t.test('what a full disk does not take is in memory no more, and is refused', async (t) => {
+  const disk = new LossyDisk()
+  const folder = join(t.testdir(), 'log')
+  const log = await DurableLog.open(folder, durableLogDefaults, () => undefined, disk)
+  t.teardown(() => log.close())
+  const spool = new Spool(log, () => undefined)
+  spool.write(Buffer.alloc(50_000))
+  disk.fault = () => 'ENOSPC'
+  spool.spill()
+  t.equal(spool.memoryBytes, 0)
+  t.match(spool.refusal, { refused: 'busy' })
+  const large = new Spool(log, () => undefined)
+  large.write(Buffer.alloc(50_000))
+  large.write(Buffer.alloc(2_000_000))
+  t.match(large.refusal, { refused: 'busy' })
+  large.spill()
+  t.equal(large.memoryBytes, 0)
+  await large.drop()
+  disk.fault = () => undefined
+  await spool.drop()
+  spool.spill()
+  t.same(disk.list(folder), [], 'nothing is left')
 })
 
 t.test('a disk that gets full in the middle is said so, and leaves nothing behind', async (t) => {
