@@ -25,7 +25,7 @@ const countMs = 5000
 
 /** Uploads that other machines keep in the object store; undefined: there is none. Throws where credentials cannot be read. */
 export function openNeighbours(
-  settings: Settings<'contentStore' | 'retrieval' | 'server'>,
+  settings: Settings<'cluster' | 'contentStore' | 'retrieval' | 'server'>,
   meters: Meters,
   log: Log,
 ): Neighbours | undefined {
@@ -37,7 +37,17 @@ export function openNeighbours(
   const records = new NeighbourRecords(environment)
   const recent = new RecentObjects(store)
   const node = nodeName(settings)
-  const follower = new NeighbourFollower({ store, recent, keys, node, records, clock: systemClock, log })
+  const isAlone = settings.cluster.databaseUrl === undefined
+  const follower = new NeighbourFollower({
+    store,
+    recent,
+    keys,
+    node,
+    records,
+    isAlone,
+    clock: systemClock,
+    log,
+  })
   const read = new Map<ReadOutcome, Meter>(
     outcomes.map((outcome) => [outcome, meters.of('neighbour_uploads_reads_total', { outcome })]),
   )

@@ -28,6 +28,7 @@ const sections = {
   ingest: ['server', 'indexing', 'retrieval'],
   query: ['server', 'clickhouse', 'queries', 'retrieval'],
   source: [
+    'cluster',
     'server',
     'contentStore',
     'absence',

@@ -18,6 +18,8 @@ export interface NeighbourFollowerParts {
   /** The name of this machine, whose uploads are on its disk. */
   readonly node: string
   readonly records: NeighbourRecords
+  /** No other machine is known by the settings: there are others only where one was seen in the store. */
+  readonly isAlone: boolean
   readonly clock: Clock
   readonly log: Pick<Log, 'warn'>
 }
@@ -108,9 +110,9 @@ export class NeighbourFollower {
     return this.#next
   }
 
-  /** Another machine was seen in the store, or it was not looked at yet: a machine that has just started may be behind. */
+  /** Others may have put something there since the last look. */
   get mayHaveNeighbours(): boolean {
-    return this.#hasNeighbours ?? true
+    return !this.parts.isAlone || (this.#hasNeighbours ?? true)
   }
 
   async #look(): Promise<Refusal | undefined> {

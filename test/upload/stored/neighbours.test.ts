@@ -43,13 +43,13 @@ interface Reader {
   read(id: Id): Promise<Buffer | Refusal>
 }
 
-function readerOf(t: Test, objects: MemoryObjects, node = 'two'): Reader {
+function readerOf(t: Test, objects: MemoryObjects, node = 'two', isAlone = true): Reader {
   const folder = join(scratch('neighbours'), 'db')
   mkdirSync(folder)
   const environment = openEnvironment(folder)
   const records = new NeighbourRecords(environment)
   const recent = new RecentObjects(objects)
-  const parts = { store: objects, recent, keys, node, records, clock: systemClock, log: silentLog }
+  const parts = { store: objects, recent, keys, node, records, isAlone, clock: systemClock, log: silentLog }
   const follower = new NeighbourFollower(parts, followerDefaults)
   const source = new NeighbourSource(records, follower, recent, keys, () => undefined)
   t.teardown(async () => {
@@ -102,6 +102,18 @@ t.test(
     }
   },
 )
+
+t.test('a machine of a cluster serves the first upload of another one at once', async (t) => {
+  const objects = lastingObjects()
+  const reader = readerOf(t, objects, 'two', false)
+  await reader.follower.fresh()
+  const machine = await storingMachine(objects)
+  t.teardown(() => machine.end())
+  const item = signed(3000)
+  t.ok(await machine.accept(item))
+  const bytes = await reader.read(item.id)
+  t.ok(Buffer.isBuffer(bytes) && bytes.equals(item.payload))
+})
 
 t.test(
   'a machine that has just started serves what others had accepted, or states that it cannot',
