@@ -23,8 +23,6 @@ export interface ItemElsewhere {
 export interface ItemsElsewhere {
   /** False: it is not known whether they are listed. Again for the same items: nothing more. */
   add(items: readonly ItemElsewhere[]): Promise<boolean>
-  /** Those of these items that another machine has accepted alone since then (milliseconds since 1970); undefined: no answer. */
-  aloneSince(ids: readonly Uint8Array[], sinceMs: number): Promise<readonly Id[] | undefined>
   /** Whether another machine has accepted the item, alone or in a bundle; undefined: no answer. */
   has(id: Id): Promise<boolean | undefined>
   /** The receipt of an item that another machine has accepted alone; undefined: no answer. */

@@ -60,16 +60,6 @@ export class PostgresItems implements ItemsElsewhere {
     return found && (found.receipt ?? 'none')
   }
 
-  aloneSince(ids: readonly Uint8Array[], sinceMs: number): Promise<readonly Id[] | undefined> {
-    return this.#inTime(async () => {
-      const rows = await this.#sessions.ask<{ id: Buffer }>(
-        'SELECT id FROM cluster_items WHERE id = ANY($1::bytea[]) AND bundle = id AND store <> $2 AND at > to_timestamp($3)',
-        [ids, this.options.store, sinceMs / 1000],
-      )
-      return rows.map(({ id }) => idOfBytes(id))
-    })
-  }
-
   close(): Promise<void> {
     return withinTime(this.options.clock, 1000, this.#sessions.close(), undefined)
   }

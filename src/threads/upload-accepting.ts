@@ -14,7 +14,7 @@ import { Height } from '../upload/intake/height.js'
 import { InnerItems } from '../upload/intake/inner-items.js'
 import { ItemIntake, type ItemIntakeParts } from '../upload/intake/item-intake.js'
 import type { KnownItemsParts } from '../upload/intake/known-items.js'
-import { Noting, type PayBack } from '../upload/intake/noting.js'
+import { Noting } from '../upload/intake/noting.js'
 import { SharedItems } from '../upload/intake/shared-items.js'
 import { PooledSigning } from '../upload/intake/signing.js'
 import { Verdicts } from '../upload/intake/verdicts.js'
@@ -89,7 +89,7 @@ export function openUploadAccepting(
     announceAll(items, uploadFolders(given.settings).log, announcer)
   })
   const inner = innerItems(given, tools, records, { verdicts, announcer, blockedOwners })
-  known.start(credits && ((id) => credits.refund(id)))
+  known.start()
   const itemIntake = new ItemIntake({
     ...newsOf(given, records, modulus),
     onAccepted: accepted(tools, inner, known.noting),
@@ -130,18 +130,18 @@ export function openUploadAccepting(
 /** What was accepted, here and by other machines, alone or in bundles. */
 function openKnown(
   { closing, log: logger }: UploadTools,
-  { uploads, intake: log, sharedItems }: UploadRecords,
+  { uploads, sales, intake: log, sharedItems }: UploadRecords,
   inBlock: Pick<KnownItemsParts, 'isInBlock'>,
 ) {
   const watching = { clock: systemClock, logger, closing: closing.signal }
-  const noting = new Noting({ uploads, log, ...inBlock, ...watching })
+  const noting = new Noting({ uploads, sales, log, ...inBlock, ...watching })
   const listing = sharedItems && new SharedItems({ uploads, noting, items: sharedItems, ...watching })
   return {
     noting,
     ...(listing === undefined ? {} : { listing }),
-    start(payBack: PayBack | undefined): void {
-      noting.start(payBack)
-      listing?.start(payBack)
+    start(): void {
+      noting.start()
+      listing?.start()
     },
     async stopped(): Promise<void> {
       await Promise.all([noting.stopped(), listing?.stopped()])

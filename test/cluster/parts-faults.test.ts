@@ -246,7 +246,6 @@ t.test(
         for (const { id } of items) accepted.set(idOfBytes(id), name)
         return true
       },
-      aloneSince: async () => [],
       has: async (id) => accepted.has(id) && accepted.get(id) !== name,
       receiptOf: async () => 'none',
     })

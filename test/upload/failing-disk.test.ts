@@ -174,7 +174,7 @@ function serviceOn(disk: FailingDisk, closing: AbortSignal, clock: Clock = syste
     clock,
     logger: silentLog,
     height: () => 1,
-    noting: { note: async () => () => undefined },
+    noting: { note: async () => () => undefined, drop: async () => undefined, accepted: () => undefined },
     verdicts: { verdictNow: async () => true },
     charging: new CreditCharging(
       pools,

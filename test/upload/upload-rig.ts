@@ -70,6 +70,8 @@ export interface RigOptions {
   readonly turns?: { readonly threads: number; readonly flowsMax: number }
   /** What the payment service answers to a look at a payment in USDC. */
   readonly look?: UsdcPort['look']
+  /** How it settles such a payment. */
+  readonly pay?: UsdcPort['pay']
   /** What the disk has for what arrives; absent: plenty. */
   readonly leftBytes?: () => number
   /** Uploads in parts that other machines have, too. */
@@ -103,6 +105,7 @@ export async function uploadRig(
     sign = async () => undefined,
     turns,
     look,
+    pay,
     leftBytes = () => 1e12,
     shared,
     partsMaxBytes = 1e10,
@@ -137,6 +140,7 @@ export async function uploadRig(
     offer: tell('offer', { status: 402, json: {}, lines: '' }),
     look: look ?? tell('look', { status: 402, json: {}, lines: '' }),
     units: tell('units', { units: '1', network: 'base' }),
+    ...(pay === undefined ? {} : { pay }),
   } as unknown as UsdcPort
   const uploads = new Uploads(environment)
   const pools = new FreePools(uploads.environment, free)
@@ -151,7 +155,7 @@ export async function uploadRig(
     isBehind: false,
   }
   const watching = { closing: closing.signal, clock: systemClock, logger: silentLog }
-  const noting = new Noting({ uploads, log, insideMax, ...watching })
+  const noting = new Noting({ uploads, sales, log, insideMax, ...watching })
   const listing = machines && new SharedItems({ uploads, noting, items: machines, ...watching })
   const earlier = new AcceptedBefore(noting, machines, onlyHere)
   const intake = new ItemIntake({
@@ -215,8 +219,8 @@ export async function uploadRig(
     await Promise.all([intake.stopped(), noting.stopped(), listing?.stopped()])
     await log.close()
   })
-  noting.start((id) => credits.refund(id))
-  listing?.start((id) => credits.refund(id))
+  noting.start()
+  listing?.start()
   await eventually('the tables are read for old bundles', () => !noting.isBehind)
   // This machine alone has them.
   const records = taking.records as MultipartRecords

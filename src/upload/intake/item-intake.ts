@@ -40,7 +40,7 @@ export interface ItemIntakeParts
   extends ItemTableParts,
     SignedReceiptsParts,
     Omit<KnownItemsParts, 'uploads'> {
-  readonly noting: Pick<Noting, 'note'>
+  readonly noting: Pick<Noting, 'note' | 'drop' | 'accepted'>
   /** Lets the other machines of a cluster know; absent: there are none. */
   readonly listing?: Pick<SharedItems, 'wait' | 'list' | 'receiptOf'>
   readonly verdicts: Pick<Verdicts, 'verdictNow'>
@@ -328,12 +328,12 @@ export class ItemIntake {
 
   /** Settles the payment of a stored item, and accepts the item. */
   async #sell(sale: Sale, purchase: Purchase, done?: object): Promise<UploadAnswer> {
-    const { selling, uploads } = this.parts
+    const { selling } = this.parts
     const { item } = sale
     if (item === undefined) throw new Error(`the sale ${sale.payment} is over`)
     const paid = await purchase.collect(item.id)
     if ('answer' in paid) {
-      if (!paid.isOpen) this.#drop(sale, item)
+      if (!paid.isOpen) await this.#drop(sale, item)
       return paid.answer
     }
     const charge: Charged = {
@@ -341,8 +341,6 @@ export class ItemIntake {
       keep: () => {
         keepUnsettled(selling.sales.environment, item.id)
         selling.sales.end(sale, paid)
-        // A kill may have come before its items were noted.
-        if (item.isBundle === true) uploads.noted.wait(item.id)
       },
       giveBack: async () => undefined,
     }
@@ -352,8 +350,10 @@ export class ItemIntake {
   }
 
   /** Nothing was paid for an item that is stored. */
-  #drop(sale: Sale, { stored, id }: AcceptedItem): void {
-    const { selling, uploads } = this.parts
+  async #drop(sale: Sale, item: AcceptedItem): Promise<void> {
+    const { selling, uploads, noting } = this.parts
+    const { stored, id } = item
+    if (item.isBundle === true) await noting.drop(item)
     selling.drop(sale)
     if (stored !== undefined) uploads.environment.write(() => uploads.stored.remove(stored, id))
   }
@@ -365,7 +365,7 @@ export class ItemIntake {
     announced: AnnouncedItem | undefined,
     { done, sale, noted, signed = this.#receipts.signature(accepted, 'paid') }: Ending,
   ): Promise<UploadAnswer> {
-    const { announcer, charging, terms, clock, listing } = this.parts
+    const { announcer, charging, terms, clock, listing, noting } = this.parts
     const afterKeeping = async (isKept: boolean): Promise<boolean> => {
       if (isKept) await listing?.list(accepted)
       if (isKept && announced !== undefined) await announcer.announce(announced)
@@ -374,6 +374,7 @@ export class ItemIntake {
     }
     const keep = (id: Id): void => {
       noted?.()
+      if (accepted.isBundle === true) noting.accepted(id)
       listing?.wait(id)
       charge.keep(id)
     }

@@ -47,7 +47,7 @@ export function loggedUpload(
 
 /** Where items are kept. */
 export interface KeepingParts {
-  readonly noting: Pick<Noting, 'note'>
+  readonly noting: Pick<Noting, 'note' | 'drop'>
   readonly store?: ItemStore
 }
 
@@ -76,6 +76,9 @@ export async function keepItem(
   const contentType = logged.contentType ?? ''
   const item = { id, headerSize, contentType, sizeBytes, digest: logDigest, meta, place }
   const stored = await store.keep(item)
-  if (isRefusal(stored)) return stored
+  if (isRefusal(stored)) {
+    if (noted !== undefined) await noting.drop(item)
+    return stored
+  }
   return stored === undefined ? here : { ...here, stored }
 }

@@ -3,12 +3,14 @@ import type { ItemHeader } from '../../format/item.js'
 import { normalizedAddress } from '../../proof/owner-address.js'
 import { fixedAnswers, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import { type AcceptedItem, isGivenUp, isGone, type Uploads } from '../records/uploads.js'
+import type { Sales } from '../selling/sales.js'
 import type { SharedItems } from './shared-items.js'
 import type { Receipted } from './signed-receipts.js'
 import type { TakeTerms } from './take-terms.js'
 
 export interface KnownItemsParts {
-  readonly uploads: Pick<Uploads, 'find' | 'around' | 'noteOf'>
+  readonly uploads: Pick<Uploads, 'find' | 'around' | 'noteOf' | 'noted'>
+  readonly selling: { readonly sales: Pick<Sales, 'openOf'> }
   /** Whether the chain has the item, as far as the index of this program knows. Absent: there is no index. */
   readonly isInBlock?: (id: Id) => boolean
   /** What other machines have accepted. Absent: there are none. */
@@ -66,8 +68,12 @@ export class KnownItems {
    * posts it again must not make its owner pay again. No receipt: the bytes in the bundle were not checked.
    */
   refused(id: Id): UploadAnswer | undefined {
-    const bundle = this.parts.uploads.noteOf(id)
+    const { uploads, selling } = this.parts
+    const bundle = uploads.noteOf(id)
     if (bundle !== undefined) return liesIn(bundle.id)
+    const stored = uploads.noted.bundleOf(id)
+    // Paid or not: that is known soon.
+    if (stored !== undefined && selling.sales.openOf(stored) !== undefined) return beingPaid(stored)
     return this.parts.isInBlock?.(id) === true ? fixedAnswers.postedBefore : undefined
   }
 }
@@ -75,4 +81,12 @@ export class KnownItems {
 function liesIn(bundle: Id): UploadAnswer {
   const text = `This item lies in the bundle ${bundle}, which was posted here before. It was not charged again`
   return textAnswer(409, text)
+}
+
+function beingPaid(bundle: Id): UploadAnswer {
+  return textAnswer(
+    503,
+    `This item lies in the bundle ${bundle}, which is being paid for`,
+    '\r\nRetry-After: 5',
+  )
 }

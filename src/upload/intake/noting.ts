@@ -1,7 +1,7 @@
 import { open } from 'node:fs/promises'
 import { type Clock, pause } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
-import { type Id, idBytes, idOfBytes } from '../../format/id.js'
+import { type Id, idBytes } from '../../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { codeOf } from '../../store/blobs.js'
 import { diskRefusal, isDiskError } from '../../store/disk-error.js'
@@ -9,11 +9,12 @@ import { writePatiently } from '../../store/patient-write.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
 import { logFileName } from '../../store/segments/log-file.js'
 import { type AcceptedItem, isGone, type Uploads } from '../records/uploads.js'
+import type { Sales } from '../selling/sales.js'
 import { insideIds } from './inside-ids.js'
 
 /** Items in one bundle, at all levels together. A bundle with more is refused. */
 const insideMax = 1_000_000
-/** Rows of one transaction. */
+/** Rows of one transaction; a bundle with no more items is read once. */
 const rowsMax = 2048
 const pageRows = 1000
 const againMs = 2000
@@ -25,6 +26,7 @@ const tryAgain = 'the log cannot be read: it is tried again'
 
 export interface NotingParts {
   readonly uploads: Uploads
+  readonly sales: Pick<Sales, 'open' | 'openOf'>
   readonly log: Pick<DurableLog, 'folder' | 'withdraw'>
   readonly clock: Pick<Clock, 'now' | 'after'>
   readonly logger: Pick<Log, 'error' | 'info' | 'warn'>
@@ -35,9 +37,6 @@ export interface NotingParts {
   readonly insideMax?: number
 }
 
-/** Gives back what was charged for an item, once, however often it is called. */
-export type PayBack = (id: Id) => Promise<object | Refusal>
-
 /** A bundle whose bytes are in the log. */
 type LoggedBundle = Pick<AcceptedItem, 'id' | 'headerSize' | 'place'>
 
@@ -46,10 +45,17 @@ type LoggedBundle = Pick<AcceptedItem, 'id' | 'headerSize' | 'place'>
  * alone must not make its owner pay again. That does not wait for the bundle to be opened (`InnerItems`), which happens later, or
  * never where it is large. Bundles that were accepted without this, by a start after a kill, a takeover or an older release, are
  * read in the background. Until then it is not certain what lies in a bundle (`isBehind`).
+ *
+ * Nobody checks here that a bundle has the payload of an item, or that its signature is valid. So a row can keep an item from
+ * being charged, because it is refused then, and can never be a reason to give money back.
  */
 export class Noting {
   /** Bundles that are not accepted yet: their rows are still needed. */
   readonly #coming = new Set<Id>()
+  /** Bundles that are not accepted yet, and some of whose rows others have overwritten. */
+  readonly #overwritten = new Set<Id>()
+  /** Bundles that a start has found stored and not paid for yet. */
+  #unsold: readonly Id[]
   /** What the last look has found: bundles that are not known, and those that were coming. */
   #unknown: ReadonlySet<Id> = new Set()
   #came: readonly Id[] = []
@@ -59,12 +65,13 @@ export class Noting {
 
   constructor(private readonly parts: NotingParts) {
     this.#isWhole = parts.uploads.word(word) !== undefined
+    this.#unsold = parts.sales.open().flatMap(({ item }) => (item?.isBundle === true ? [item.id] : []))
     parts.closing.addEventListener('abort', () => this.#wake?.())
   }
 
-  /** Reads bundles that were not noted. `payBack`: absent where nobody pays. */
-  start(payBack?: PayBack): void {
-    this.#running = Promise.all([this.#catchUp(payBack), this.#sweepAll()])
+  /** Reads bundles that were not noted. */
+  start(): void {
+    this.#running = Promise.all([this.#catchUp(), this.#sweepAll()])
   }
 
   /** A bundle waits. */
@@ -79,17 +86,19 @@ export class Noting {
 
   /** What lies in accepted bundles is not all noted. */
   get isBehind(): boolean {
-    return !this.#isWhole || this.parts.uploads.noted.isBehind
+    return !this.#isWhole || this.#unsold.length > 0 || this.parts.uploads.noted.isBehind
   }
 
   /**
-   * Of a bundle that is about to be accepted. Gives what the transaction that accepts it must write. A refusal: it has too many
-   * items, or bundles too deep in it, or the disk fails; the log has it no more. `metaBytes`: of its record in the log.
+   * Of a bundle that is about to be accepted, or to be paid for. Gives what the transaction must write that does so. A refusal:
+   * it has too many items, or bundles too deep in it, or the disk fails; the log has it no more. `metaBytes`: of its record in
+   * the log.
    */
   async note(bundle: LoggedBundle, metaBytes: number): Promise<(() => void) | Refusal> {
     this.#coming.add(bundle.id)
     const rest = await this.#tried(bundle)
     if (isRefusal(rest)) {
+      this.#forget(bundle.id)
       this.parts.log.withdraw(bundle.place, metaBytes)
       return rest
     }
@@ -99,31 +108,84 @@ export class Noting {
     }
   }
 
-  /** The ids that are not written yet. */
-  async #tried(bundle: LoggedBundle): Promise<readonly Uint8Array[] | Refusal> {
-    const max = this.parts.insideMax ?? insideMax
-    let rest: Uint8Array[] = []
-    let count = 0
-    try {
-      const steps = this.idsIn(bundle)
-      for (;;) {
-        const { done, value } = await steps.next()
-        if (done === true) return value ? tooDeep : rest
-        count += value.entries
-        if (count > max) {
-          await steps.return(false)
-          return refuse(
-            'malformed',
-            'client',
-            `the bundle has more than ${max} items, at all levels together`,
-          )
-        }
-        rest.push(...value.ids)
-        if (rest.length < rowsMax) continue
-        const ids = rest
-        this.parts.uploads.environment.write(() => this.#put(ids, bundle.id))
-        rest = []
+  /** Only inside the transaction that accepts a bundle. */
+  accepted(bundle: Id): void {
+    if (!this.#overwritten.delete(bundle)) return
+    this.parts.uploads.noted.wait(bundle)
+    this.wake()
+  }
+
+  /** A bundle that was noted and is not accepted: its rows are removed. Its bytes must be in the log until this resolves. */
+  async drop(bundle: LoggedBundle): Promise<void> {
+    this.#forget(bundle.id)
+    const { uploads, logger } = this.parts
+    const removed = await this.#safely(async () => {
+      for await (const { ids } of this.idsIn(bundle)) {
+        uploads.environment.write(() => uploads.noted.removeOf(ids, bundle.id))
+        await aTurn()
       }
+      return []
+    })
+    if (isRefusal(removed))
+      logger.warn(
+        { id: bundle.id, why: removed.message },
+        'rows of a refused bundle stay until they are swept',
+      )
+  }
+
+  #forget(bundle: Id): void {
+    this.#coming.delete(bundle)
+    this.#overwritten.delete(bundle)
+  }
+
+  /** The ids that are not written yet. Nothing is written of a bundle that is refused for what lies in it. */
+  async #tried(bundle: LoggedBundle): Promise<readonly Uint8Array[] | Refusal> {
+    const ids = await this.#safely(() => this.#looked(bundle))
+    if (ids !== 'many') return ids
+    const rest = await this.#safely(() => this.#written(bundle))
+    if (isRefusal(rest)) await this.drop(bundle)
+    return rest
+  }
+
+  /** All ids, where one transaction can write them. */
+  async #looked(bundle: LoggedBundle): Promise<Uint8Array[] | 'many' | Refusal> {
+    const max = this.parts.insideMax ?? insideMax
+    const ids: Uint8Array[] = []
+    let count = 0
+    const steps = this.idsIn(bundle)
+    for (;;) {
+      const { done, value } = await steps.next()
+      if (done === true) {
+        if (value) return tooDeep
+        return count > rowsMax ? 'many' : ids
+      }
+      count += value.entries
+      if (count > max) {
+        await steps.return(false)
+        return refuse('malformed', 'client', `the bundle has more than ${max} items, at all levels together`)
+      }
+      if (count <= rowsMax) ids.push(...value.ids)
+      await aTurn()
+    }
+  }
+
+  /** Writes all ids but the last ones. */
+  async #written(bundle: LoggedBundle): Promise<Uint8Array[]> {
+    let rest: Uint8Array[] = []
+    for await (const { ids } of this.idsIn(bundle)) {
+      rest.push(...ids)
+      if (rest.length < rowsMax) continue
+      const due = rest
+      this.parts.uploads.environment.write(() => this.#put(due, bundle.id))
+      rest = []
+      await aTurn()
+    }
+    return rest
+  }
+
+  async #safely<T>(act: () => Promise<T>): Promise<T | Refusal> {
+    try {
+      return await act()
     } catch (error) {
       if (isDiskError(error)) return diskRefusal(error)
       const code = codeOf(error)
@@ -134,12 +196,20 @@ export class Noting {
 
   #put(ids: readonly Uint8Array[], bundle: Id): void {
     const { uploads } = this.parts
-    uploads.noted.put(ids, bundle, (other) => this.#isKnown(other))
+    uploads.noted.put(ids, bundle, (other) => other === bundle || this.#isKnown(other))
   }
 
+  /** A bundle that is not accepted yet may never be: others overwrite its rows, and it is read again when it is accepted. */
   #isKnown(bundle: Id): boolean {
-    const item = this.parts.uploads.find(bundle)
-    return item === undefined ? this.#coming.has(bundle) : !isGone(item)
+    const { uploads } = this.parts
+    const item = uploads.find(bundle)
+    if (item !== undefined && !isGone(item)) return true
+    if (this.#isPending(bundle)) this.#overwritten.add(bundle)
+    return false
+  }
+
+  #isPending(bundle: Id): boolean {
+    return this.#coming.has(bundle) || this.parts.sales.openOf(bundle) !== undefined
   }
 
   /** The ids of all items in a bundle, at every level, by steps. */
@@ -156,17 +226,30 @@ export class Noting {
     }
   }
 
-  async #catchUp(payBack: PayBack | undefined): Promise<void> {
+  async #catchUp(): Promise<void> {
     const { uploads, closing } = this.parts
+    if (!(await this.#findUnsold())) return
     if (!this.#isWhole) await this.#findOld()
     while (!closing.aborted) {
       const [id] = uploads.noted.waiting(1)
-      if (id !== undefined) await this.#noteLate(id, payBack)
+      if (id !== undefined) await this.#noteLate(id)
       else
         await new Promise<void>((resolve) => {
           this.#wake = resolve
         })
     }
+  }
+
+  /** A kill may have come before they were noted, or others may have overwritten some of their rows. False: the program ends. */
+  async #findUnsold(): Promise<boolean> {
+    const { uploads, closing, logger } = this.parts
+    const write = (): void =>
+      uploads.environment.write(() => {
+        for (const id of this.#unsold) uploads.noted.wait(id)
+      })
+    if (this.#unsold.length > 0 && !(await writePatiently(write, closing, logger))) return false
+    this.#unsold = []
+    return true
   }
 
   /** Bundles that an older release has accepted, and whose bytes are still here. */
@@ -183,23 +266,23 @@ export class Noting {
       this.#isWhole = last === undefined
       if (last === undefined) return
       after = last
-      await new Promise((resolve) => setImmediate(resolve))
+      await aTurn()
     }
   }
 
-  /** One that is accepted already, so that it cannot be refused. */
-  async #noteLate(id: Id, payBack: PayBack | undefined): Promise<void> {
-    const { uploads, closing, logger } = this.parts
-    const item = uploads.find(id)
+  /** One that is accepted already, so that it cannot be refused, or that is being paid for. */
+  async #noteLate(id: Id): Promise<void> {
+    const { uploads, sales, closing, logger } = this.parts
+    const item = uploads.find(id) ?? sales.openOf(id)?.item
     const isHere = item !== undefined && item.released !== true
-    const why = isHere ? await this.#notedLate(item, payBack) : undefined
+    const why = isHere ? await this.#notedLate(item) : undefined
     if (why !== undefined) logger.warn({ id, why }, 'the items in an accepted bundle could not all be noted')
     if (why === tryAgain) await pause(againMs, closing)
     if (why === tryAgain || closing.aborted) return
     await writePatiently(() => uploads.environment.write(() => uploads.noted.noted(id)), closing, logger)
   }
 
-  async #notedLate(item: AcceptedItem, payBack: PayBack | undefined): Promise<string | undefined> {
+  async #notedLate(item: AcceptedItem): Promise<string | undefined> {
     const { uploads, closing, logger } = this.parts
     try {
       const steps = this.idsIn(item)
@@ -208,32 +291,12 @@ export class Noting {
         if (done === true) return value ? tooDeep.message : undefined
         const write = (): void => uploads.environment.write(() => this.#put(value.ids, item.id))
         if (!(await writePatiently(write, closing, logger))) return undefined
-        for (const id of value.ids) await this.#paidBack(idOfBytes(id), item, payBack)
-        await new Promise((resolve) => setImmediate(resolve))
+        await aTurn()
       }
     } catch (error) {
       const code = codeOf(error)
       if (code === undefined) throw error
       return code === 'ENOENT' ? 'its bytes are gone' : tryAgain
-    }
-  }
-
-  /** An item that was charged although an earlier bundle had paid for it. One that came before its bundle was an order. */
-  async #paidBack(id: Id, bundle: AcceptedItem, payBack: PayBack | undefined): Promise<void> {
-    const { uploads, closing, logger } = this.parts
-    const alone = uploads.find(id)
-    if (payBack === undefined || alone === undefined || isGone(alone)) return
-    if (alone.winc === '0' || alone.heldAs !== undefined || alone.receivedMs <= bundle.receivedMs) return
-    while (!closing.aborted) {
-      const paid = await payBack(id)
-      if (!isRefusal(paid)) {
-        logger.warn(
-          { id, bundle: bundle.id },
-          'an item was charged that its bundle had paid for: it was given back',
-        )
-        return
-      }
-      await pause(againMs, closing)
     }
   }
 
@@ -255,6 +318,7 @@ export class Noting {
     const { uploads, closing, logger } = this.parts
     for (const id of this.#came) this.#coming.delete(id)
     this.#came = [...this.#coming]
+    for (const id of this.#overwritten) if (!this.#isPending(id)) this.#overwritten.delete(id)
     const unknown = new Set<Id>()
     for (let after: Uint8Array | undefined; !closing.aborted; ) {
       const rows = uploads.noted.behind(after, pageRows)
@@ -277,12 +341,14 @@ export class Noting {
     const item = uploads.find(bundle)
     if (item === undefined) {
       unknown.add(bundle)
-      return this.#unknown.has(bundle) && !this.#coming.has(bundle)
+      return this.#unknown.has(bundle) && !this.#isPending(bundle)
     }
     if (isGone(item)) return true
     return item.permanent !== undefined && (uploads.around(id) !== undefined || isInBlock?.(id) === true)
   }
 }
+
+const aTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 const tooDeep = refuse(
   'malformed',

@@ -2,10 +2,9 @@ import { type Clock, pause } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import type { ItemsElsewhere, ReceiptFacts } from '../../cluster/items-elsewhere.js'
 import { type Id, idBytes } from '../../format/id.js'
-import { isRefusal } from '../../format/refusal.js'
 import { writePatiently } from '../../store/patient-write.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
-import type { Noting, PayBack } from './noting.js'
+import type { Noting } from './noting.js'
 
 const againMs = 1000
 /** Items that are listed late, of one round. */
@@ -33,9 +32,9 @@ export class SharedItems {
 
   constructor(private readonly parts: SharedItemsParts) {}
 
-  /** Lists what waits. `payBack`: absent where nobody pays. */
-  start(payBack?: PayBack): void {
-    this.#running = this.#run(payBack)
+  /** Lists what waits. */
+  start(): void {
+    this.#running = this.#run()
   }
 
   /** After `closing`: resolves when nothing is listed any more. */
@@ -63,29 +62,20 @@ export class SharedItems {
     this.#fresh.delete(item.id)
   }
 
-  async #listed(item: AcceptedItem, payBack?: PayBack): Promise<boolean> {
-    const { items, noting, logger } = this.parts
+  async #listed(item: AcceptedItem): Promise<boolean> {
+    const { items, noting } = this.parts
     const bundle = idBytes(item.id)
     const { receivedMs, deadlineHeight, winc } = item
     const receipt = { receivedMs, deadlineHeight, winc }
     if (!(await items.add([{ id: bundle, bundle, receipt }]))) return false
     if (item.isBundle !== true || item.released === true) return true
     for await (const { ids } of noting.idsIn(item)) {
-      // Another machine could not know that the bundle had paid for them.
-      const charged = payBack === undefined ? [] : await items.aloneSince(ids, item.receivedMs)
-      for (const id of charged ?? []) {
-        if (payBack === undefined || isRefusal(await payBack(id))) return false
-        logger.warn(
-          { id, bundle: item.id },
-          'an item was charged that its bundle had paid for: it was given back',
-        )
-      }
-      if (charged === undefined || !(await items.add(ids.map((id) => ({ id, bundle }))))) return false
+      if (!(await items.add(ids.map((id) => ({ id, bundle }))))) return false
     }
     return true
   }
 
-  async #run(payBack: PayBack | undefined): Promise<void> {
+  async #run(): Promise<void> {
     const { uploads, closing, logger } = this.parts
     while (!closing.aborted) {
       await pause(againMs, closing)
@@ -93,7 +83,7 @@ export class SharedItems {
       for (const id of due) {
         if (closing.aborted) return
         const item = uploads.find(id)
-        if (item === undefined || (await this.#listed(item, payBack))) this.#over.add(id)
+        if (item === undefined || (await this.#listed(item))) this.#over.add(id)
         else break
       }
       const over = [...this.#over]

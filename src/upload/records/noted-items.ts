@@ -44,6 +44,15 @@ export class NotedItems {
     this.#bundles.remove(idBytes(id))
   }
 
+  /** Rows that this bundle has written. */
+  removeOf(ids: readonly Uint8Array[], bundle: Id): void {
+    const value = idBytes(bundle)
+    for (const id of ids) {
+      const found = this.#bundles.get(id)
+      if (found !== undefined && Buffer.compare(found, value) === 0) this.#bundles.remove(id)
+    }
+  }
+
   /** An accepted bundle is to be read, because its items may not be noted. */
   wait(bundle: Id): void {
     this.#unnoted.put(idBytes(bundle), none)

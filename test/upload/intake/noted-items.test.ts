@@ -6,7 +6,7 @@ import { systemClock } from '../../../src/actor/clock.js'
 import { silentLog } from '../../../src/actor/log.js'
 import { encodeBundle } from '../../../src/format/bundle.js'
 import { type Id, idBytes, idOfBytes } from '../../../src/format/id.js'
-import { isRefusal, refuse } from '../../../src/format/refusal.js'
+import { isRefusal } from '../../../src/format/refusal.js'
 import { tagOf } from '../../../src/format/tag.js'
 import { sha256 } from '../../../src/proof/digest.js'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
@@ -17,8 +17,9 @@ import { Noting } from '../../../src/upload/intake/noting.js'
 import { type AcceptedItem, openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
 import { AcceptedBefore } from '../../../src/upload/selling/accepted-before.js'
 import { onlyHere } from '../../../src/upload/selling/earlier-post.js'
+import { Sales } from '../../../src/upload/selling/sales.js'
 import { eventually } from '../../eventually.js'
-import { answered, requestOf, type UploadRig, uploadRig } from '../upload-rig.js'
+import { answered, type RigOptions, requestOf, type UploadRig, uploadRig } from '../upload-rig.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 7))
 const tags = [tagOf('Bundle-Format', 'binary'), tagOf('Bundle-Version', '2.0.0')]
@@ -34,11 +35,11 @@ const many = (count: number, text: string): Buffer[] =>
   Array.from({ length: count }, (_, at) => itemOf(`${text} ${at}`))
 
 /** A service where nothing is free, and no bundle is opened. */
-async function service(t: Test, insideMax = 1_000_000): Promise<UploadRig> {
+async function service(t: Test, insideMax = 1_000_000, more: RigOptions = {}): Promise<UploadRig> {
   const environment = openUploadTables(t.testdir())
   t.teardown(() => environment.close())
   const free = { itemMaxBytes: 0, walletBytes: 0, rangeBytes: 0, exemptWallets: [] }
-  return uploadRig(t, environment, { isRich: true, free, insideMax })
+  return uploadRig(t, environment, { isRich: true, free, insideMax, ...more })
 }
 
 function post(rig: UploadRig, item: Buffer, from = '198.51.100.7'): Promise<UploadAnswer> {
@@ -89,6 +90,115 @@ t.test('who names an item in a table and has it not keeps its owner from nothing
   t.equal((await post(rig, mine)).status, 409, 'an item has its own id, whatever the table says')
 })
 
+/** A service that takes USDC. `settle`: a payment, by the order in which they came, is made or fails. */
+async function usdcService(t: Test) {
+  const open: ((isPaid: boolean) => void)[] = []
+  const made = { payment: 'p', units: '1000', transaction: '0x1', payer: '0xa', network: 'base-sepolia' }
+  const rig = await service(t, 1_000_000, {
+    look: async () => ({ good: true, units: '1000' }),
+    pay: async () => {
+      const isPaid = await new Promise<boolean>((resolve) => open.push(resolve))
+      if (!isPaid) return { status: 402, json: {}, lines: '' }
+      return { paid: true, winc: '7', lines: '', ...made }
+    },
+  })
+  // Timers of the system's clock keep no process alive.
+  const awake = setInterval(() => undefined, 1000)
+  t.teardown(() => clearInterval(awake))
+  let nonce = 0
+  /** Resolves when the payment is being settled. */
+  const buy = async (item: Buffer): Promise<{ readonly answer: Promise<UploadAnswer> }> => {
+    nonce += 1
+    const number = nonce
+    const path = '/x402/upload/signed'
+    const headers = { 'content-length': String(item.length), 'x-payment': payment(number) }
+    const answer = answered(rig, path, requestOf('POST', path, { headers, pieces: [item] }))
+    await eventually('its payment is being settled', () => open.length === number)
+    return { answer }
+  }
+  return { rig, buy, settle: (number: number, isPaid: boolean) => open[number]?.(isPaid) }
+}
+
+function payment(nonce: number): string {
+  const authorization = {
+    from: `0x${'a1'.repeat(20)}`,
+    to: `0x${'b2'.repeat(20)}`,
+    value: '1000',
+    validAfter: '0',
+    validBefore: String(Math.floor(Date.now() / 1000) + 600),
+    nonce: `0x${nonce.toString(16).padStart(64, '0')}`,
+  }
+  const payload = { signature: `0x${'c3'.repeat(65)}`, authorization }
+  const given = { x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload }
+  return Buffer.from(JSON.stringify(given)).toString('base64')
+}
+
+t.test('what a bundle only names is never paid back, and nobody is charged for it meanwhile', async (t) => {
+  const { rig, buy, settle } = await usdcService(t)
+  const items = Array.from({ length: 5 }, (_, at) =>
+    Buffer.from(signItem(signer, {}, Buffer.alloc(100_000, at))),
+  )
+  const [first = Buffer.alloc(0), ...others] = items
+  const heads = items.map((item) => ({ id: idOf(item), bytes: item.subarray(0, 200) }))
+  const bundle = signed(Buffer.from(encodeBundle(heads)))
+  t.equal((await post(rig, first)).status, 200)
+  const { answer } = await buy(bundle)
+  const before = rig.questions.length
+  for (const item of others) t.match(await post(rig, item), { status: 503, text: /being paid for/ })
+  t.equal(rig.questions.length, before, 'no credits were asked for')
+  settle(0, true)
+  t.equal((await answer).status, 200)
+  for (const item of others) t.equal((await post(rig, item)).status, 409)
+  rig.uploads.environment.write(() => rig.uploads.noted.wait(idOf(bundle)))
+  rig.noting.wake()
+  await eventually('it is read again', () => !rig.noting.isBehind)
+  t.equal(rig.questions.includes('refund'), false)
+  t.equal((await post(rig, first)).status, 202, 'an order of its own')
+})
+
+t.test('a bundle that is not paid for keeps nobody from anything', async (t) => {
+  const { rig, buy, settle } = await usdcService(t)
+  const inside = many(3000, 'unpaid')
+  const { answer } = await buy(bundleOf(...inside))
+  t.equal((await post(rig, itemOf('unpaid 7'))).status, 503)
+  settle(0, false)
+  t.equal((await answer).status, 402)
+  t.strictSame(rig.uploads.noted.behind(undefined, 10), [], 'no row stays')
+  t.equal((await post(rig, itemOf('unpaid 7'))).status, 200)
+})
+
+t.test('of two bundles with one item, whichever is paid for has it', async (t) => {
+  for (const paid of ['the first', 'the second', 'both']) {
+    const { rig, buy, settle } = await usdcService(t)
+    const item = itemOf('in both')
+    const first = await buy(bundleOf(item, itemOf('more')))
+    const second = await buy(bundleOf(item, ...many(2100, 'others')))
+    settle(0, paid !== 'the second')
+    await first.answer
+    settle(1, paid !== 'the first')
+    await second.answer
+    await eventually('all is noted', () => !rig.noting.isBehind)
+    t.equal((await post(rig, item)).status, 409, paid)
+  }
+})
+
+t.test('a bundle with one item several times is not read again', async (t) => {
+  const rig = await service(t)
+  const inside = many(2100, 'twice')
+  t.equal((await post(rig, bundleOf(...inside, ...inside))).status, 200)
+  t.equal(rig.noting.isBehind, false)
+})
+
+t.test('nothing is written of a large bundle that is refused', async (t) => {
+  const rig = await service(t, 6000)
+  const wide = bundleOf(...many(6001, 'wide'))
+  const deep = bundleOf(...many(3000, 'beside'), nested(itemOf('deep'), 10))
+  for (const bundle of [wide, deep]) {
+    t.equal((await post(rig, bundle)).status, 400)
+    t.strictSame(rig.uploads.noted.behind(undefined, 10), [])
+  }
+})
+
 t.test('a bundle that cannot be noted is refused, and nothing of it stays', async (t) => {
   const rig = await service(t, 20)
   const wide = bundleOf(...many(21, 'wide'))
@@ -111,26 +221,32 @@ async function found(t: Test) {
   const uploads = new Uploads(openUploadTables(join(folder, 'tables')))
   const log = await DurableLog.open(join(folder, 'log'))
   const closing = new AbortController()
-  const accept = (item: Buffer, receivedMs: number, more: Partial<AcceptedItem> = {}): AcceptedItem => {
+  const stored = (item: Buffer, receivedMs: number, more: Partial<AcceptedItem> = {}): AcceptedItem => {
     const place = log.append([item], createHash('sha256').update(item).digest())
     if (isRefusal(place)) throw new Error(place.message)
     const headerSize = item.length - (more.headerSize ?? 0)
     const facts = { id: idOf(item), owner: 'o', receivedMs, deadlineHeight: 1, winc: '5' }
-    const accepted = { ...facts, ...more, headerSize, place }
+    return { ...facts, ...more, headerSize, place }
+  }
+  const accept = (...item: Parameters<typeof stored>): AcceptedItem => {
+    const accepted = stored(...item)
     uploads.accept([accepted], () => undefined)
     return accepted
   }
-  const bundle = (payload: Buffer, receivedMs: number): AcceptedItem =>
-    accept(signed(payload), receivedMs, { isBundle: true, headerSize: payload.length })
+  const bundle = (payload: Buffer, receivedMs: number, act = accept): AcceptedItem =>
+    act(signed(payload), receivedMs, { isBundle: true, headerSize: payload.length })
   const watching = { clock: systemClock, logger: silentLog, closing: closing.signal }
-  const noting = new Noting({ uploads, log, ...watching, isInBlock: (id) => id === idOf(itemOf('mined')) })
+  const sales = new Sales(uploads.environment)
+  const isInBlock = (id: Id): boolean => id === idOf(itemOf('mined'))
+  const made = (): Noting => new Noting({ uploads, sales, log, ...watching, isInBlock })
+  const noting = made()
   t.teardown(async () => {
     closing.abort()
     await noting.stopped()
     await log.close()
     await uploads.environment.close()
   })
-  return { uploads, noting, accept, bundle }
+  return { uploads, sales, noting, made, stored, accept, bundle }
 }
 
 t.test('bundles that a start has found are noted, and until then strangers wait', async (t) => {
@@ -147,23 +263,32 @@ t.test('bundles that a start has found are noted, and until then strangers wait'
   t.match(await isKnown(false), { refused: 'busy' })
   t.match(await isKnown(true, false), { refused: 'busy' }, 'nor are credits shared')
   t.equal(await isKnown(true), false, 'who posts from home does not')
-  const paidBack: Id[] = []
-  noting.start(async (id) => {
-    paidBack.push(id)
-    return paidBack.length === 1 ? refuse('late', 'self', 'away') : {}
-  })
+  noting.start()
   await eventually('all is noted', () => !noting.isBehind)
   t.equal(await isKnown(false), false)
   for (const item of [early, charged, free, itemOf('others 599')])
     t.equal(uploads.noteOf(idOf(item))?.id, one.id)
-  const twice = [idOf(charged), idOf(charged)]
-  t.strictSame(paidBack, twice, 'given back, asked again; what came before its bundle was an order')
   const late = bundle(payloadOf([itemOf('late')]), 9)
   uploads.environment.write(() => uploads.noted.wait(late.id))
   t.ok(noting.isBehind)
   noting.wake()
   await eventually('a late one, too', () => !noting.isBehind)
   t.equal(uploads.noteOf(idOf(itemOf('late')))?.id, late.id)
+})
+
+t.test('a bundle that waits for its payment when a start finds it is noted', async (t) => {
+  const { uploads, sales, made, stored, bundle } = await found(t)
+  const item = bundle(payloadOf([itemOf('on sale')]), 1, stored)
+  const facts = { payment: 'p', units: '1', bytes: 1, request: 'r', openedMs: 1, itemId: item.id }
+  sales.begin({ ...facts, item })
+  const noting = made()
+  t.ok(noting.isBehind)
+  noting.start()
+  await eventually('it is noted', () => !noting.isBehind)
+  t.equal(uploads.noted.bundleOf(idOf(itemOf('on sale'))), item.id)
+  await noting.sweep()
+  await noting.sweep()
+  t.equal(uploads.noted.bundleOf(idOf(itemOf('on sale'))), item.id, 'while its payment may be made')
 })
 
 t.test('rows that are not needed any more are removed', async (t) => {
