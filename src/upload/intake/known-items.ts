@@ -1,9 +1,10 @@
 import type { Id } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
 import { normalizedAddress } from '../../proof/owner-address.js'
-import { fixedAnswers, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import { answerOf, fixedAnswers, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import { type AcceptedItem, isGivenUp, isGone, type Uploads } from '../records/uploads.js'
 import type { Sales } from '../selling/sales.js'
+import type { StoredUploads } from '../stored/stored-uploads.js'
 import type { SharedItems } from './shared-items.js'
 import type { Receipted } from './signed-receipts.js'
 import type { TakeTerms } from './take-terms.js'
@@ -15,6 +16,8 @@ export interface KnownItemsParts {
   readonly isInBlock?: (id: Id) => boolean
   /** What other machines have accepted. Absent: there are none. */
   readonly listing?: Pick<SharedItems, 'receiptOf'>
+  /** Until it is open, it may have items of this machine that the log lost. Absent: receipts do not wait for a store. */
+  readonly store?: Pick<StoredUploads, 'refusal'>
 }
 
 const unsure = textAnswer(
@@ -54,8 +57,10 @@ export class KnownItems {
     { purchase }: Pick<TakeTerms, 'purchase'>,
     height: number | undefined,
   ): Promise<Receipted | UploadAnswer | undefined> {
+    const { listing, store } = this.parts
+    const closed = store?.refusal
+    if (closed !== undefined) return answerOf(closed)
     const refused = this.refused(id)
-    const { listing } = this.parts
     if (listing === undefined || purchase !== undefined) return refused
     const facts = await listing.receiptOf(id)
     if (facts === undefined) return refused && unsure
@@ -68,6 +73,7 @@ export class KnownItems {
    * posts it again must not make its owner pay again. No receipt: the bytes in the bundle were not checked.
    */
   refused(id: Id): UploadAnswer | undefined {
+    if (this.parts.store?.refusal !== undefined) return undefined
     const { uploads, selling } = this.parts
     const bundle = uploads.noteOf(id)
     if (bundle !== undefined) return liesIn(bundle.id)

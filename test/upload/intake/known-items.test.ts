@@ -1,0 +1,40 @@
+import t from 'tap'
+import { parseItemHeader } from '../../../src/format/item.js'
+import { isRefusal, type Refusal, refuse } from '../../../src/format/refusal.js'
+import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
+import { KnownItems } from '../../../src/upload/intake/known-items.js'
+import { openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
+import { scratch } from '../../scratch.js'
+
+const header = parseItemHeader(signItem(ed25519Signer(Buffer.alloc(32, 5)), {}, Buffer.from('item')))
+if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
+const environment = openUploadTables(scratch('known-items'))
+t.teardown(() => environment.close())
+const receipt = { receivedMs: 5, deadlineHeight: 100, winc: '7' }
+
+t.test('an item in a block is refused, but not where its receipt may be found elsewhere', async (t) => {
+  let closed: Refusal | undefined = refuse('busy', 'self', 'the store is being opened')
+  let stated: typeof receipt | 'none' | undefined
+  const items = new KnownItems({
+    uploads: new Uploads(environment),
+    selling: { sales: { openOf: () => undefined } },
+    isInBlock: () => true,
+    listing: { receiptOf: async () => stated },
+    store: {
+      get refusal() {
+        return closed
+      },
+    },
+  })
+  const judged = (height = 50) => items.elsewhere(header, {}, height)
+  t.match(await judged(), { status: 503 }, 'the store may have it')
+  t.equal(items.refused(header.id), undefined)
+  closed = undefined
+  t.match(await judged(), { status: 503 }, 'another machine may have it')
+  stated = receipt
+  t.match(await judged(), { id: header.id, ...receipt })
+  t.match(await judged(101), { status: 409 }, 'a receipt that is too late counts no more')
+  stated = 'none'
+  t.match(await judged(), { status: 409 })
+  t.match(items.refused(header.id), { status: 409 })
+})
