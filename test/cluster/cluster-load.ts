@@ -22,11 +22,14 @@ export const loadSettings = {
 interface Accepted {
   readonly id: string
   readonly payload: Buffer
+  readonly winc: string
   readonly atMs: number
 }
 
 interface Answer {
   readonly status: number
+  /** The machine, where it answered at last. */
+  readonly where?: string
   readonly bytes: Buffer
 }
 
@@ -123,8 +126,9 @@ export class ClusterLoad {
   async #patiently(what: string, url: (at: MachineUrls) => string, init: RequestInit = {}): Promise<Answer> {
     const beganMs = systemClock.monotonic()
     for (;;) {
-      const answer = await this.#once(url(this.#any()), init)
-      if (answer !== undefined && !again.has(answer.status)) return answer
+      const where = url(this.#any())
+      const answer = await this.#once(where, init)
+      if (answer !== undefined && !again.has(answer.status)) return { ...answer, where }
       if (answer !== undefined) this.#count(`${what}: ${answer.status}`)
       if (systemClock.monotonic() - beganMs > patienceMs) {
         const last =
@@ -141,14 +145,15 @@ export class ClusterLoad {
     return { payload, item: Buffer.from(signItem(this.#signer, { anchor: randomBytes(32) }, payload)) }
   }
 
-  #receipt(what: string, { status, bytes }: Answer, payload: Buffer): void {
+  #receipt(what: string, { status, bytes, where }: Answer, payload: Buffer): void {
     if (status !== 200 && status !== 202) {
-      this.faults.push(`${what}: ${status} ${bytes.toString().slice(0, 200)}`)
+      const at = new Date(systemClock.now()).toISOString()
+      this.faults.push(`${at} ${where} ${what}: ${status} ${bytes.toString().slice(0, 200)}`)
       return
     }
     const { id, winc } = JSON.parse(bytes.toString()) as { id: string; winc: string }
     this.#spent += BigInt(winc)
-    this.accepted.push({ id, payload, atMs: systemClock.monotonic() })
+    this.accepted.push({ id, payload, winc, atMs: systemClock.monotonic() })
   }
 
   async #single(sizeBytes: number): Promise<void> {
@@ -224,6 +229,16 @@ export class ClusterLoad {
     return { at, of: this.accepted.length, states: states.map((one) => one?.bytes.toString()) }
   }
 
+  /** Items with a receipt, by their size and what it states as their price. */
+  get #prices(): ReadonlyMap<string, number> {
+    const counts = new Map<string, number>()
+    for (const { payload, winc } of this.accepted) {
+      const key = `${payload.length} bytes, ${winc} winc`
+      counts.set(key, (counts.get(key) ?? 0) + 1)
+    }
+    return counts
+  }
+
   async #balance(): Promise<bigint> {
     const path = `/v1/account/balance/any?address=${this.#address}`
     const { status, bytes } = await this.#patiently('a balance', ({ payment }) => `${payment}${path}`)
@@ -265,7 +280,7 @@ export class ClusterLoad {
         left = await this.#balance()
         return this.#bought - left === this.#spent
       },
-      () => ({ bought: this.#bought, left, spent: this.#spent, tooMuch: this.#bought - left - this.#spent }),
+      () => ({ left, tooMuch: this.#bought - left - this.#spent, prices: this.#prices }),
     )
   }
 }
