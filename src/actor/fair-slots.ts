@@ -12,6 +12,8 @@ export interface SlotOptions {
   readonly waitingMax?: number
   /** Of one client, held and waiting together. Absent: as many as all. */
   readonly eachMax?: number
+  /** A client is charged the milliseconds that it holds a slot, too. Absent: one for each slot. */
+  readonly clock?: Pick<Clock, 'monotonic'>
 }
 
 /** One that waits. */
@@ -39,10 +41,12 @@ const busy: Readonly<Record<Full, Refusal>> = {
 export class FairSlots {
   readonly #max: number
   readonly #line: FairLine<Call>
+  readonly #clock: Pick<Clock, 'monotonic'> | undefined
   #taken = 0
 
-  constructor({ max, waitingMax = 0, eachMax = Number.POSITIVE_INFINITY }: SlotOptions) {
+  constructor({ max, waitingMax = 0, eachMax = Number.POSITIVE_INFINITY, clock }: SlotOptions) {
     this.#max = max
+    this.#clock = clock
     this.#line = new FairLine(max + waitingMax, eachMax, ({ refused }) => refused())
   }
 
@@ -128,10 +132,13 @@ export class FairSlots {
 
   #release(client: string): Release {
     let isHeld = true
+    const sinceMs = this.#clock?.monotonic()
     return () => {
       if (!isHeld) return
       isHeld = false
       this.#taken -= 1
+      if (this.#clock !== undefined && sinceMs !== undefined)
+        this.#line.charge(client, this.#clock.monotonic() - sinceMs)
       this.#line.over(client)
       while (this.#taken < this.#max) {
         const next = this.#line.take()

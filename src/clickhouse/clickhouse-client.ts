@@ -18,10 +18,18 @@ export interface ClickhouseOptions {
   /** Statements under way at once, and that wait for their turn; more are refused. */
   readonly slots: number
   readonly waitingMax: number
+  /** Of those, of one client. */
+  readonly clientMax: number
 }
 
 /** Why ClickHouse is not used now; undefined: it is well, as far as is known. */
 export type ClickhouseFault = 'away' | 'credentials' | 'denied' | 'tables' | 'failed'
+
+/** For whom a statement is. */
+export interface Asker {
+  /** Address of the client; '': this service itself. */
+  readonly client: string
+}
 
 /** Settings of one statement, as ClickHouse names them. */
 export type StatementSettings = Readonly<Record<string, string | number>>
@@ -35,15 +43,21 @@ const ownTimeShare = 0.7
 const memoryMaxBytes = 2 ** 30
 /** A statement with all values of a query, in hexadecimal digits. */
 const statementMaxBytes = 4 * 2 ** 20
-/** Codes of ClickHouse's exceptions that mean more than that a statement failed. */
+/**
+ * Codes of ClickHouse's exceptions for which no statement succeeds. Any other code is about one statement: whoever sends it is
+ * refused, and nobody else has to wait.
+ */
 const codes: ReadonlyMap<number, ClickhouseFault> = new Map([
   ...[193, 194, 516].map((code): [number, ClickhouseFault] => [code, 'credentials']),
   ...[497, 164].map((code): [number, ClickhouseFault] => [code, 'denied']),
   ...[47, 60, 81].map((code): [number, ClickhouseFault] => [code, 'tables']),
 ])
 const tableUnknown = 60
-/** The bound of a statement was met, not ClickHouse's own: it is well. */
-const boundCodes = new Set([158, 159, 160, 241, 307, 396])
+/** A statement is too large, or needs more time, memory, rows or bytes than one may take. */
+const boundCodes = new Set([158, 159, 160, 161, 162, 167, 168, 191, 241, 306, 307, 396])
+/** It has no room for one more statement now. */
+const crowdedCodes = new Set([202, 203, 439])
+const tooLarge = refuse('too-large', 'client', 'ClickHouse needs more than a query may take')
 
 /**
  * The HTTP interface of one ClickHouse, with time-outs, bounds and a pause after failures of our own. Its credentials travel in
@@ -59,9 +73,9 @@ export class ClickhouseClient {
     private readonly options: ClickhouseOptions,
     private readonly clock: Clock,
   ) {
-    const { timeoutMs: headMs, slots: max, waitingMax } = options
+    const { timeoutMs: headMs, slots: max, waitingMax, clientMax: eachMax } = options
     this.#line = new GatewayLine({ headMs, stallMs: headMs, connectionsMax: max }, clock)
-    this.#slots = new FairSlots({ max, waitingMax })
+    this.#slots = new FairSlots({ max, waitingMax, eachMax, clock })
     this.#rest = new Backoff(restOptions, clock)
   }
 
@@ -70,12 +84,19 @@ export class ClickhouseClient {
   }
 
   /**
-   * The answer to a query, at most `maxBytes`, about. Refusals: `busy` (left alone after failures, or too many wait), `late`,
-   * `unknown` (a table is not there), `upstream`, and `too-large` where the statement met one of its own bounds: of time, memory
-   * or bytes, which ClickHouse itself watches, so that no costly query looks like a failure. Never rejects.
+   * The answer to a query, at most `maxBytes`, about. Statements wait in a fair line by client, each for `timeoutMs` at most, and
+   * a client is charged the time that its statements take. Refusals: `busy` (left alone after failures, or too many wait),
+   * `late`, `unknown` (a table is not there), `upstream`, and `too-large` where the statement met one of its own bounds: of its
+   * length, time, memory or bytes. These ClickHouse itself watches, so that no costly query looks like a failure. Never rejects.
    */
-  async ask(sql: string, maxBytes: number, settings: StatementSettings = {}): Promise<Buffer | Refusal> {
+  async ask(
+    sql: string,
+    maxBytes: number,
+    settings: StatementSettings = {},
+    { client }: Asker = { client: '' },
+  ): Promise<Buffer | Refusal> {
     const body = Buffer.from(sql)
+    if (body.length > statementMaxBytes) return tooLarge
     const bounds = {
       max_execution_time: (this.options.timeoutMs * ownTimeShare) / 1000,
       max_result_bytes: maxBytes,
@@ -85,21 +106,21 @@ export class ClickhouseClient {
     const query = { readonly: '2', ...bounds, ...settings }
     const once = (): Promise<Buffer | Refusal> =>
       this.#send(query, body, maxBytes * 2, this.options.timeoutMs)
-    return this.#guarded(once)
+    return this.#guarded(once, client)
   }
 
   /** Carries out a statement that writes; `rows` is its data. */
   async write(sql: string, rows?: Buffer, settings: StatementSettings = {}): Promise<'done' | Refusal> {
     const body = rows ?? Buffer.from(sql)
     const query = rows === undefined ? settings : { query: sql, ...settings }
-    const done = await this.#guarded(() => this.#send(query, body, errorMaxBytes, this.options.writeMs))
+    const done = await this.#guarded(() => this.#send(query, body, errorMaxBytes, this.options.writeMs), '')
     return isRefusal(done) ? done : 'done'
   }
 
-  async #guarded(act: () => Promise<Buffer | Refusal>): Promise<Buffer | Refusal> {
+  async #guarded(act: () => Promise<Buffer | Refusal>, client: string): Promise<Buffer | Refusal> {
     if (this.#rest.isOn) return refuse('busy', 'upstream', 'ClickHouse failed; it is tried again soon')
     if (this.#rest.isDue) this.#rest.hold(trialMs)
-    const slot = await this.#slots.waitFor(undefined, this.options.timeoutMs, this.clock)
+    const slot = await this.#slots.waitFor(client, this.options.timeoutMs, this.clock)
     if (isRefusal(slot)) return slot
     try {
       return await act()
@@ -160,17 +181,18 @@ export class ClickhouseClient {
   #refused(status: number, text: Buffer): Refusal {
     const words = text.toString('utf8', 0, 400).replaceAll(/\s+/g, ' ').trim()
     const code = Number(/Code: (\d+)/.exec(words)?.[1])
-    if (boundCodes.has(code)) {
-      this.#recovered()
-      return refuse('too-large', 'client', 'ClickHouse needs more than a query may take')
-    }
-    const fault = codes.get(code) ?? 'failed'
-    if (code === tableUnknown) {
-      this.#recovered()
-      this.#fault = fault
-      return refuse('unknown', 'upstream', 'ClickHouse has no such table')
-    }
-    return this.#failed(fault, refuse('upstream', 'upstream', `ClickHouse answers ${status}: ${words}`))
+    const fault = codes.get(code)
+    const refusal = refuse('upstream', 'upstream', `ClickHouse answers ${status}: ${words}`)
+    // Without a code it may be a proxy before ClickHouse that answers.
+    if (Number.isNaN(code)) return this.#failed('failed', refusal)
+    if (fault !== undefined && code !== tableUnknown) return this.#failed(fault, refusal)
+    this.#recovered()
+    this.#fault = fault
+    if (code === tableUnknown) return refuse('unknown', 'upstream', 'ClickHouse has no such table')
+    if (boundCodes.has(code)) return tooLarge
+    if (crowdedCodes.has(code))
+      return refuse('busy', 'upstream', 'ClickHouse has no room for a statement now')
+    return refusal
   }
 
   #failed(fault: ClickhouseFault, refusal: Refusal): Refusal {

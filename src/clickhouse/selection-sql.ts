@@ -24,6 +24,8 @@ export interface Word {
 
 /** How many lists are read side by side, each in its order; more values are sorted. */
 const branchesMax = 8
+/** Each of these lists has all other conditions: where they would be longer than this together, rows are sorted, too. */
+const branchesMaxChars = 65_536
 const key = columnList(chainOrder)
 const bundleName = Buffer.from(bundleWord)
 const never = sql`0`
@@ -90,7 +92,7 @@ export function rowsSql(
     return sql`SELECT ${all} FROM ${columnList([table])} WHERE ${conditions} ${order(lead)} LIMIT ${limit}`
   }
   if (column === undefined || values.length === 1) return of(sqlList(values, 'list'))
-  if (values.length > branchesMax) {
+  if (values.length > branchesMax || values.length * sqlList(where, 'and').text.length > branchesMaxChars) {
     return sql`SELECT ${all} FROM ${columnList([table])} WHERE ${sqlList(where, 'and')} ${order([])} LIMIT ${limit}`
   }
   return sql`SELECT ${all} FROM (${branches(values, of)}) ${order([])} LIMIT ${limit}`
@@ -199,7 +201,8 @@ function tagSql({ name, values, match }: TagSelection): Sql {
     if (starts.length === 0) return never
     return sql`arrayExists(one -> one.1 = ${name} AND (${sqlList(starts, 'or')}), tags)`
   }
-  const has = values.map((value) => sql`has(tags, (${name}, ${value}))`)
-  if (has.length === 0) return match === 'is' ? never : always
-  return match === 'is' ? sql`(${sqlList(has, 'or')})` : sql`NOT (${sqlList(has, 'or')})`
+  if (values.length === 0) return match === 'is' ? never : always
+  // `has` for each value, or `hasAny` of all, compares each tag with each value: that takes some hundred times as long.
+  const isOne = sql`arrayExists(one -> one.1 = ${name} AND one.2 IN (${sqlList(values, 'list')}), tags)`
+  return match === 'is' ? isOne : sql`NOT ${isOne}`
 }

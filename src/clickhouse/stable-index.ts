@@ -5,7 +5,7 @@ import { compareRowKeys } from '../catalog/row-key.js'
 import type { Selection } from '../catalog/selection.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { Recent } from '../store/recent.js'
-import type { ClickhouseClient } from './clickhouse-client.js'
+import type { Asker, ClickhouseClient } from './clickhouse-client.js'
 import { type StableHeights, type WholeHeights, wholeHeights } from './heights.js'
 import { RowBinaryFault, RowBinaryReader } from './row-binary.js'
 import {
@@ -81,8 +81,8 @@ export class StableIndex {
   }
 
   /** The row with this id (32 bytes). */
-  async row(id: Uint8Array, heights: StableHeights): Promise<StableRow | undefined | Refusal> {
-    const page = await this.rows({ ids: [id] }, { backwards: true, limit: 1 }, heights)
+  async row(id: Uint8Array, heights: StableHeights, asker?: Asker): Promise<StableRow | undefined | Refusal> {
+    const page = await this.rows({ ids: [id] }, { backwards: true, limit: 1 }, heights, asker)
     return isRefusal(page) ? page : page.entries[0]
   }
 
@@ -94,17 +94,18 @@ export class StableIndex {
     wanted: Selection,
     { backwards, after, limit }: StableRequest,
     heights: StableHeights,
+    asker?: Asker,
   ): Promise<Page<StableRow> | Refusal> {
     const stretch = stretchOf(wanted, heights, backwards, after)
     if (stretch === undefined) return nothing
-    const rare = await this.#rarest(wanted, heights)
+    const rare = await this.#rarest(wanted, heights, asker)
     if (isRefusal(rare)) return rare
     const word = onlyWord(wanted)
     const entries: StableRow[] = []
     let from = stretch
     for (let round = 0; round < roundsMax; round += 1) {
       const most = (limit + 1 - entries.length) * 2 ** round
-      const read = await this.#rowsOf(rowsSql(readColumns, wanted, rare, from, most), from)
+      const read = await this.#rowsOf(rowsSql(readColumns, wanted, rare, from, most), from, asker)
       if (isRefusal(read)) return read
       const { rows, given } = read
       // By the hash of a tag rows of another one may be found.
@@ -119,23 +120,31 @@ export class StableIndex {
   }
 
   /** How many rows a selection has within the heights; undefined: counting takes too long. */
-  async count(wanted: Selection, heights: WholeHeights): Promise<number | undefined | Refusal> {
+  async count(
+    wanted: Selection,
+    heights: WholeHeights,
+    asker?: Asker,
+  ): Promise<number | undefined | Refusal> {
     const stretch = stretchOf(wanted, heights, false, undefined)
     if (stretch === undefined) return 0
     const { minHeight: _, maxHeight: __, ...others } = wanted
     const isAll =
       Object.keys(others).length === 0 && stretch.from === heights.from && stretch.to === heights.to
     if (isAll && heights.rows !== undefined) return heights.rows
-    const rare = await this.#rarest(wanted, heights)
+    const rare = await this.#rarest(wanted, heights, asker)
     const counted = isRefusal(rare)
       ? rare
-      : await this.#answered(countSql(wanted, rare, stretch), (from) => from.u64())
+      : await this.#answered(countSql(wanted, rare, stretch), (from) => from.u64(), asker)
     if (!isRefusal(counted)) return counted[0]
     return counted.refused === 'too-large' ? undefined : counted
   }
 
   /** The word that fewest rows have, where these are few: it is looked up before anything else. */
-  async #rarest(wanted: Selection, heights: StableHeights): Promise<Word | undefined | Refusal> {
+  async #rarest(
+    wanted: Selection,
+    heights: StableHeights,
+    asker: Asker | undefined,
+  ): Promise<Word | undefined | Refusal> {
     if (wanted.ids !== undefined || onlyWord(wanted) !== undefined) return undefined
     const nowMs = this.clock.monotonic()
     const words = lookUpWords(wanted).map((word) => ({ word, name: nameOf(word) }))
@@ -145,9 +154,8 @@ export class StableIndex {
     })
     if (missing.length > 0) {
       const list = missing.map(({ word }) => word)
-      const counts = await this.#answered(wordCountsSql(list, heights, rareMax + 1), (from) => {
-        return { at: from.u32(), count: from.u64() }
-      })
+      const read = (from: RowBinaryReader) => ({ at: from.u32(), count: from.u64() })
+      const counts = await this.#answered(wordCountsSql(list, heights, rareMax + 1), read, asker)
       if (isRefusal(counts)) return counts
       for (const { at, count } of counts) {
         const about = missing[at]
@@ -165,8 +173,9 @@ export class StableIndex {
   async #rowsOf(
     statement: Sql,
     stretch: Stretch,
+    asker: Asker | undefined,
   ): Promise<{ readonly rows: readonly StableRow[]; readonly given: number } | Refusal> {
-    const given = await this.#answered(statement, readRow, pageMaxBytes)
+    const given = await this.#answered(statement, readRow, asker, pageMaxBytes)
     if (isRefusal(given)) return given
     const rows = withoutCopies(given)
     if (isInOrder(rows, stretch)) return { rows, given: given.length }
@@ -177,9 +186,10 @@ export class StableIndex {
   async #answered<Row>(
     statement: Sql,
     read: (from: RowBinaryReader) => Row,
+    asker: Asker | undefined,
     maxBytes = smallMaxBytes,
   ): Promise<Row[] | Refusal> {
-    const bytes = await this.client.ask(`${statement.text} FORMAT RowBinary`, maxBytes, readSettings)
+    const bytes = await this.client.ask(`${statement.text} FORMAT RowBinary`, maxBytes, readSettings, asker)
     if (isRefusal(bytes)) {
       if (bytes.refused !== 'too-large' && bytes.refused !== 'busy') this.#warn(bytes.message)
       return bytes

@@ -32,11 +32,12 @@ export class GraphqlOverHttp {
   }
 
   /** Synchronous where nothing must be read from content. Rejects for bugs only. */
-  answer(request: QueryAsk, isGone?: IsGone): QueryResponse | Promise<QueryResponse> {
+  answer(request: QueryAsk, isGone?: IsGone, client?: string): QueryResponse | Promise<QueryResponse> {
     const type = answerType(request.accept)
-    if (request.method === 'POST') return this.#post(request, type, isGone)
+    const effort = this.#answerer.effort(isGone, client)
+    if (request.method === 'POST') return this.#post(request, type, effort)
     if (request.method === 'GET' || request.method === 'HEAD')
-      return varying(this.#get(request, type, isGone))
+      return varying(this.#get(request, type, effort))
     const refused = { status: 405, message: 'GET and POST are answered here' }
     return refusedWith(refused, type, ['Allow: GET, HEAD, POST'])
   }
@@ -44,7 +45,7 @@ export class GraphqlOverHttp {
   #get(
     request: QueryAsk,
     type: AnswerType | undefined,
-    isGone?: IsGone,
+    effort: QueryEffort,
   ): QueryResponse | Promise<QueryResponse> {
     const { query, accept } = request
     const given = new URLSearchParams(query)
@@ -63,22 +64,22 @@ export class GraphqlOverHttp {
       extensions: readJson(given.get('extensions')),
     })
     if ('status' in read) return refusedWith(read, type)
-    return this.#one(read, type, true, this.#answerer.effort(isGone))
+    return this.#one(read, type, true, effort)
   }
 
   #post(
     { contentType, body = new Uint8Array(0) }: QueryAsk,
     type: AnswerType | undefined,
-    isGone?: IsGone,
+    effort: QueryEffort,
   ): QueryResponse | Promise<QueryResponse> {
     if (!isJson(contentType))
       return refusedWith({ status: 415, message: 'Send application/json in UTF-8' }, type)
     if (type === undefined) return refusedWith(notAcceptable, type)
     const parsedBody = readJson(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8'))
-    if (Array.isArray(parsedBody)) return this.#batch(parsedBody, type, isGone)
+    if (Array.isArray(parsedBody)) return this.#batch(parsedBody, type, effort)
     const read = readParameters(parsedBody)
     if ('status' in read) return refusedWith(read, type)
-    return this.#one(read, type, false, this.#answerer.effort(isGone))
+    return this.#one(read, type, false, effort)
   }
 
   #one(
@@ -102,12 +103,11 @@ export class GraphqlOverHttp {
     return answer instanceof Promise ? answer.then(responseOf) : responseOf(answer)
   }
 
-  async #batch(list: readonly unknown[], type: AnswerType, isGone?: IsGone): Promise<QueryResponse> {
+  async #batch(list: readonly unknown[], type: AnswerType, effort: QueryEffort): Promise<QueryResponse> {
     const { batchMax } = this.#limits
     if (list.length === 0 || list.length > batchMax) {
       return refusedWith({ status: 400, message: `A batch has 1 to ${batchMax} queries` }, type)
     }
-    const effort = this.#answerer.effort(isGone)
     const answers: string[] = []
     for (const entry of list) {
       const answer = this.#ofBatch(entry, effort)

@@ -77,9 +77,9 @@ export class Answerer {
   }
 
   /** The effort of one HTTP request, shared by all queries of a batch. */
-  effort(isGone?: IsGone): QueryEffort {
+  effort(isGone?: IsGone, client?: string): QueryEffort {
     const { limits, clock, work = processorTime } = this.parts
-    return new QueryEffort(limits, work, clock, isGone)
+    return new QueryEffort(limits, work, clock, isGone, client)
   }
 
   /** Synchronous, except where a signature or key must be read from content. Rejects for bugs only. */

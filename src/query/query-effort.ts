@@ -32,6 +32,8 @@ export class QueryEffort extends Effort {
     work: Stopwatch,
     private readonly clock: Clock,
     private readonly isGone: IsGone = () => false,
+    /** Address of the client, whose share of other engines it takes. */
+    readonly client = '',
   ) {
     super(limits.stepsMax, limits.timeMs, work)
     this.#wallSince = clock.monotonic()

@@ -7,7 +7,7 @@ import type { QueryAsk, QueryQueue, QueryReply, QueryResponse } from './query-me
 
 /** What answers one request (graphql-over-http.ts). */
 export interface Answers {
-  answer(request: QueryAsk, isGone: IsGone): QueryResponse | Promise<QueryResponse>
+  answer(request: QueryAsk, isGone: IsGone, client: string): QueryResponse | Promise<QueryResponse>
 }
 
 interface Job {
@@ -75,7 +75,7 @@ export class QueryScheduler {
     if (next === undefined) return
     const { client, job } = next
     const before = this.parts.work.monotonic()
-    const reply = this.#answer(job)
+    const reply = this.#answer(job, client)
     this.#line.charge(client, this.parts.work.monotonic() - before)
     if (reply instanceof Promise) void reply.then((late) => this.#end(client, job, late))
     else this.#end(client, job, reply)
@@ -88,12 +88,12 @@ export class QueryScheduler {
     job.settle(reply)
   }
 
-  #answer(job: Job): QueryReply | Promise<QueryReply> {
+  #answer(job: Job, client: string): QueryReply | Promise<QueryReply> {
     const { answers, clock, queue } = this.parts
     if (job.isGone()) return gone
     if (clock.monotonic() - job.sinceMs > queue.waitMs) return full
     try {
-      const answer = answers.answer(job.request, job.isGone)
+      const answer = answers.answer(job.request, job.isGone, client)
       if (!(answer instanceof Promise)) return packed(answer)
       return answer.then(packed, (error: unknown) => this.#failed(error))
     } catch (error) {

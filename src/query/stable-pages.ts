@@ -79,8 +79,12 @@ function olderOf(
     const page =
       left === undefined
         ? undefined
-        : await away(context, () => stable.rows(wanted, { backwards, after, limit: left }, heights))
-    const count = needsCount ? await away(context, () => stable.count(wanted, heights)) : undefined
+        : await away(context, () =>
+            stable.rows(wanted, { backwards, after, limit: left }, heights, context.effort),
+          )
+    const count = needsCount
+      ? await away(context, () => stable.count(wanted, heights, context.effort))
+      : undefined
     for (const row of page?.entries ?? []) context.learn(row)
     context.effort.charge(page?.entries.length)
     return { heights, after, count, ...(page === undefined ? {} : { page }) }
@@ -156,7 +160,7 @@ export async function olderRow(
 ): Promise<Row | undefined> {
   const heights = await away(context, async () => stable.heights())
   if (heights === undefined) return undefined
-  const found = await away(context, () => stable.row(id, heights))
+  const found = await away(context, () => stable.row(id, heights, context.effort))
   if (found === undefined) return undefined
   context.learn(found)
   return found.row

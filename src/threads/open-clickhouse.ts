@@ -5,8 +5,8 @@ import type { Settings } from './thread-settings.js'
 
 /** A batch of rows may take so long to be written. */
 const writeMs = 120_000
-/** Statements of one thread at once; ClickHouse has 100 for all by default. */
-const [slots, waitingMax] = [8, 256] as const
+/** Statements of one thread at once, of which ClickHouse has 100 for all by default; that wait; and of one client. */
+const [slots, waitingMax, clientMax] = [8, 256, 64] as const
 const passwordShape = /^[\x20-\x7e]{1,512}$/
 
 /** The ClickHouse that the settings name; undefined: none. Throws where its password cannot be read. */
@@ -17,7 +17,7 @@ export function openClickhouse({ clickhouse }: Settings<'clickhouse'>): Clickhou
   const database = decodeURIComponent(pathname.replaceAll('/', '')) || 'default'
   const password = passwordOf(clickhouse)
   return new ClickhouseClient(
-    { url: origin, database, user, password, timeoutMs, writeMs, slots, waitingMax },
+    { url: origin, database, user, password, timeoutMs, writeMs, slots, waitingMax, clientMax },
     systemClock,
   )
 }

@@ -103,3 +103,24 @@ t.test('a slot is released when the work in it throws', async (t) => {
   t.equal(await slots.run(async () => 7), 7)
   t.equal(slots.taken, 0)
 })
+
+t.test(
+  'with a clock, who has held slots for longer is behind who has held as many for a moment',
+  async (t) => {
+    for (const isTimed of [true, false]) {
+      let nowMs = 0
+      const clock = { monotonic: () => nowMs }
+      const slots = new FairSlots({ max: 1, waitingMax: 8, ...(isTimed ? { clock } : {}) })
+      const order: string[] = []
+      const use = async (client: string, ms: number): Promise<void> => {
+        const slot = await taken(slots, client)
+        order.push(client)
+        await Promise.resolve()
+        nowMs += ms
+        slot()
+      }
+      await Promise.all(['a', 'b', 'a', 'b', 'b'].map((client) => use(client, client === 'a' ? 100 : 1)))
+      t.same(order.join(''), isTimed ? 'abbba' : 'ababb')
+    }
+  },
+)

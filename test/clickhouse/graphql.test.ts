@@ -96,6 +96,8 @@ function longLists(story: Story): Question[] {
     { recipients: people },
     { tags: [{ name: 'Unit', values: units }] },
     { owners: people, tags: [{ name: 'Unit', values: units }] },
+    { owners: people.slice(0, 8), tags: [{ name: 'Unit', values: units }] },
+    { recipients: people.slice(0, 3), tags: [{ name: 'Unit', values: units, op: 'NEQ' }] },
   ]
   return lists.flatMap((args) =>
     (['HEIGHT_ASC', 'HEIGHT_DESC'] as const).map((sort) => ({
@@ -116,7 +118,7 @@ t.test('questions of 30 kinds have the answers of the own index', clickhouseAbse
     await engine.stop()
   })
   let rows = 0
-  for (let look = 0; look < 3; look += 1) {
+  for (let look = 0; look < 2; look += 1) {
     for (let step = 0; step < (look === 0 ? 90 : 30); step += 1) await rig.apply(story.next())
     const heights = await push(engine, rig)
     t.comment(`heights ${heights.from} to ${heights.to} of ${story.start} to ${story.tip}`)
@@ -125,7 +127,7 @@ t.test('questions of 30 kinds have the answers of the own index', clickhouseAbse
     const questions = questionsAbout(story, questionsEach)
     assert.equal(questions.length, kindCount * questionsEach)
     for (const question of questions) rows += await compared(rig, ask, question)
-    for (const question of longLists(story)) rows += await compared(rig, ask, question)
+    for (const question of look === 0 ? [] : longLists(story)) rows += await compared(rig, ask, question)
     for (const { id } of [...story.model.rows.values()].slice(-20)) {
       const text = `{ transaction(id: "${id}") { id tags { name value } block { id height } } }`
       assert.deepEqual(await ask(text), await rig.askInside(text))
@@ -278,5 +280,24 @@ t.test(
       t.match(large, { refused: 'too-large' })
     }
     t.equal(String(await client.ask('SELECT 1', 1000)), '1\n')
+    // As many values as a query may have, in the forms that make the longest statements.
+    const patient = engine.client()
+    await ensureTables(patient)
+    const stable = new StableIndex(patient, systemClock, quiet)
+    const bytes = (count: number): Buffer[] =>
+      Array.from({ length: count }, (_, at) => Buffer.alloc(32, `v${at} `))
+    for (const match of ['is', 'isNot', 'starts'] as const) {
+      const tags = ['a', 'b'].map((name) => ({ name: Buffer.from(name), values: bytes(1000), match }))
+      for (const wanted of [
+        { tags },
+        { tags: tags.slice(1) },
+        { owners: bytes(8), tags },
+        { owners: bytes(500), tags },
+      ]) {
+        const page = await stable.rows(wanted, { backwards: true, limit: 1000 }, { from: 0, to: 1000 })
+        t.strictSame(page, { entries: [], more: false })
+        t.equal(await stable.count(wanted, { from: 0, to: 1000, rows: undefined, version: 1 }), 0)
+      }
+    }
   },
 )

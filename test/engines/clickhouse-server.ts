@@ -27,17 +27,29 @@ const words = new Set(['query', 'database', 'wait_end_of_query', 'readonly'])
 const statuses: Readonly<Record<string, number>> = { '516': 403, '60': 404, '81': 404, '159': 408 }
 let before: Promise<unknown> = Promise.resolve()
 let database = 'default'
+/** Settings that hold now. They stay from one statement to the next, which mostly has the same: each takes a statement. */
+const held = new Map<string, string>()
 
 const run = (sql: string): Promise<Answer> => session.queryAsync(sql, { format: 'TabSeparated' })
 const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+
+async function hold(settings: ReadonlyMap<string, string>): Promise<void> {
+  for (const name of [...held.keys()].filter((one) => !settings.has(one))) {
+    await run(`SET ${name} = DEFAULT`)
+    held.delete(name)
+  }
+  for (const [name, value] of settings) {
+    if (held.get(name) === value) continue
+    await run(`SET ${name} = ${/^\d+$/.test(value) ? value : quoted(value)}`)
+    held.set(name, value)
+  }
+}
 
 async function carriedOut(url: URL, body: Buffer): Promise<Buffer> {
   const wanted = url.searchParams.get('database') ?? 'default'
   if (wanted !== database) await run(`USE \`${wanted}\``)
   database = wanted
-  const settings = [...url.searchParams].filter(([name]) => !words.has(name))
-  for (const [name, value] of settings)
-    await run(`SET ${name} = ${/^\d+$/.test(value) ? value : quoted(value)}`)
+  await hold(new Map([...url.searchParams].filter(([name]) => !words.has(name))))
   const query = url.searchParams.get('query')
   const file = join(folder, 'rows')
   try {
@@ -51,7 +63,6 @@ async function carriedOut(url: URL, body: Buffer): Promise<Buffer> {
     await run(`${into} FROM INFILE ${quoted(file)} FORMAT ${format}`)
     return Buffer.alloc(0)
   } finally {
-    for (const [name] of settings) await run(`SET ${name} = DEFAULT`)
     rmSync(file, { force: true })
   }
 }

@@ -49,7 +49,15 @@ export async function startClickhouse(folder = scratch('clickhouse'), at = 0): P
     password,
     child,
     client(options = {}) {
-      const about = { url, database: 'default', user: 'default', password, slots: 4, waitingMax: 64 }
+      const about = {
+        url,
+        database: 'default',
+        user: 'default',
+        password,
+        slots: 4,
+        waitingMax: 64,
+        clientMax: 64,
+      }
       const client = new ClickhouseClient(
         { ...about, timeoutMs: 20_000, writeMs: 60_000, ...options },
         systemClock,
