@@ -29,16 +29,24 @@ const [answerMinMs, answerMaxMs] = [15_000, 60_000] as const
 /** What the wallet signs for the key that seals groups: no receipt and no transaction has these words. */
 const sealWords = ['sluice', 'seal of stored uploads', '1']
 
+/** What is heard of uploads in the object store. */
+export interface StoredNews {
+  /** Items that were brought back, or taken over. */
+  readonly onBrought: (items: readonly AcceptedItem[]) => void
+  /** All that the store had of this machine was brought back. */
+  readonly onRecovered: () => void
+}
+
 /**
- * Accepted uploads in the object store that the settings name; undefined: there is none. `onBrought` gets items that were brought
- * back. Throws where the credentials cannot be read.
+ * Accepted uploads in the object store that the settings name; undefined: there is none. Throws where the credentials cannot be
+ * read.
  */
 export function openStoredUploads(
   { settings }: Pick<UploadGiven, 'settings'>,
   { meters, log: logger, bundler }: UploadTools,
   { uploads, intake, storing, entering }: UploadRecords,
   signing: Pick<Signing, 'receipt'>,
-  onBrought: (items: readonly AcceptedItem[]) => void,
+  { onBrought, onRecovered }: StoredNews,
 ): StoredUploads | undefined {
   const objects = openObjects(settings, { sentBytesPerSecondMin })
   if (objects === undefined || storing === undefined) return undefined
@@ -64,6 +72,7 @@ export function openStoredUploads(
         const message = deepHash(sealWords.map((word) => Buffer.from(word)))
         return sha256(await signing.receipt(message, 'paid'))
       },
+      onRecovered,
       takeUp: (items) => onBrought(takeUpBrought(items, intake, entering)),
       between: bundler.between,
       ...(takeover === undefined ? {} : { takeover }),

@@ -83,11 +83,11 @@ export function openUploadAccepting(
   const { credits, usdc, charging, sharing } = money
   const bought = usdc === undefined ? {} : { usdc }
   const selling = new ItemSelling({ sales, log: intake, ...watching, ...bought })
-  const stored = openStoredUploads(given, tools, records, signing, (items) => {
-    inner.wake()
-    known.noting.wake()
-    announceAll(items, uploadFolders(given.settings).log, announcer)
+  const stored = openStoredUploads(given, tools, records, signing, {
+    onBrought: (items) => taken(given, items, { inner, charging, announcer, noting: known.noting }),
+    onRecovered: () => charging.resume(),
   })
+  if (stored === undefined) charging.resume()
   const inner = innerItems(given, tools, records, { verdicts, announcer, blockedOwners })
   known.start()
   const itemIntake = new ItemIntake({
@@ -125,6 +125,25 @@ export function openUploadAccepting(
       await Promise.all([lines.close(), money.close(), inBlock.close()])
     },
   }
+}
+
+/** Items were brought back, or taken over: this machine has accepted them now. */
+function taken(
+  { settings }: UploadGiven,
+  items: readonly AcceptedItem[],
+  { inner, noting, charging, announcer }: Deciders,
+): void {
+  inner.wake()
+  noting.wake()
+  for (const item of items) charging.settle(item.id, item)
+  announceAll(items, uploadFolders(settings).log, announcer)
+}
+
+interface Deciders {
+  readonly inner: InnerItems
+  readonly noting: Noting
+  readonly charging: Charging
+  readonly announcer: ItemAnnouncer
 }
 
 /** What was accepted, here and by other machines, alone or in bundles. */

@@ -96,7 +96,7 @@ t.test('who would pay is answered, and nothing is held back', async (t) => {
   closing.abort()
   const next = new AbortController()
   t.teardown(() => next.abort())
-  new CreditCharging(pools, credits, disk.environment, onlyHere, systemClock, next.signal)
+  new CreditCharging(pools, credits, disk.environment, onlyHere, systemClock, next.signal).resume()
   await eventually('four calls', () => calls.length === 4)
   t.equal(calls.at(-1), 'withdraw', 'word of the second time was not lost')
 })

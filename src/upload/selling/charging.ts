@@ -41,7 +41,9 @@ export interface Charging {
   /** Whether an item of so many bytes could be paid for, before they come. Holds nothing back; undefined: it could. */
   foresee(header: ItemHeader, sizeBytes: number, uploader: Uploader): Promise<UploadAnswer | undefined>
   /** The item was accepted. */
-  settle(id: Id, charge: Charged): void
+  settle(id: Id, charge: Pick<Charged, 'winc' | 'heldAs'>): void
+  /** All items that an earlier process had accepted are known here, those that a store brought back, too. */
+  resume(): void
 }
 
 /** Who takes of free bytes for an item. */
@@ -134,6 +136,10 @@ export class FreeOnly implements Charging {
 
   settle(): void {
     // What is free is over when it is written down.
+  }
+
+  resume(): void {
+    // Likewise.
   }
 }
 

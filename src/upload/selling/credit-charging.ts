@@ -86,6 +86,8 @@ export class CreditCharging implements Charging {
   /** Items with a refund in flight. A repeated upload is refused meanwhile, or the refund would take its new charge. */
   readonly #refunding = new Set<Id>()
   readonly #old: OldItems
+  /** Entries of an earlier process, for items that it may not have accepted. */
+  readonly #left = new Map<Id, Uint8Array>()
   readonly #foreseen = FreeShares.quarters(foreseenMax)
 
   constructor(
@@ -114,11 +116,20 @@ export class CreditCharging implements Charging {
       if (refusal === undefined) this.#over.clear()
       return words.map(() => (refusal === undefined ? undefined : answerOf(refusal)))
     }, wordsMax)
-    // Entries of an earlier process.
     for (const { key, value } of this.#unsettled.from(undefined, Number.MAX_SAFE_INTEGER)) {
       if (value.length === 0) void this.#settle(idOfBytes(key))
-      else void this.#refund(idOfBytes(key), value.subarray(held.length))
+      else this.#left.set(idOfBytes(key), Uint8Array.from(value))
     }
+  }
+
+  /** Gives back what an earlier process held for items that it had not accepted. One that a store brought back is accepted. */
+  resume(): void {
+    for (const [id, value] of this.#left) {
+      const now = this.#unsettled.get(idBytes(id))
+      if (now !== undefined && Buffer.compare(now, value) === 0)
+        void this.#refund(id, value.subarray(held.length))
+    }
+    this.#left.clear()
   }
 
   async charge(header: ItemHeader, bytes: number, uploader: Uploader, itemsInside = 0): Promise<ItemCharge> {
@@ -185,7 +196,7 @@ export class CreditCharging implements Charging {
     return checked.isUnknownWallet ? freeExhausted(bytes) : fixedAnswers.unpaid
   }
 
-  settle(id: Id, { winc, heldAs }: Charged): void {
+  settle(id: Id, { winc, heldAs }: Pick<Charged, 'winc' | 'heldAs'>): void {
     if (winc !== '0' && heldAs === undefined) void this.#settle(id)
   }
 

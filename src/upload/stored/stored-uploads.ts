@@ -42,6 +42,7 @@ export interface StoredUploadsParts {
   readonly secret: () => Promise<Uint8Array>
   /** Writes brought items down as accepted. */
   readonly takeUp: (items: readonly BroughtItem[]) => void
+  readonly onRecovered?: () => void
   readonly count: (outcome: 'put' | 'failed', items: number) => void
   readonly clock: Clock
   readonly logger: Log
@@ -156,6 +157,7 @@ export class StoredUploads {
       await pause(againMs, signal)
     }
     if (signal.aborted) return
+    this.parts.onRecovered?.()
     this.#why = undefined
     const { clock } = this.parts
     const watch = this.#watch(secret, takeovers)

@@ -19,7 +19,7 @@ import { keptItem } from '../../../src/upload/news/kept-items.js'
 import { FreePools } from '../../../src/upload/records/free-pools.js'
 import { type LoggedUpload, openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
 import type { Charged } from '../../../src/upload/selling/charging.js'
-import { CreditCharging } from '../../../src/upload/selling/credit-charging.js'
+import { CreditCharging, keepUnsettled } from '../../../src/upload/selling/credit-charging.js'
 import { onlyHere } from '../../../src/upload/selling/earlier-post.js'
 import { Sales } from '../../../src/upload/selling/sales.js'
 import { eventually } from '../../eventually.js'
@@ -36,7 +36,7 @@ interface Rig {
   readonly uploads: Uploads
   readonly logFolder: string
   /** A process of the upload service, as far as money goes. */
-  start(): { charging: CreditCharging; kill: () => void }
+  start(isResumed?: boolean): { charging: CreditCharging; kill: () => void }
   /** What the signer may spend. */
   balance(): Promise<string>
 }
@@ -66,7 +66,7 @@ async function rig(
   return {
     uploads,
     logFolder: join(folder, 'log'),
-    start() {
+    start(isResumed = true) {
       const end = new AbortController()
       closing.push(end)
       const pools = new FreePools(uploads.environment, rules)
@@ -78,6 +78,7 @@ async function rig(
         systemClock,
         end.signal,
       )
+      if (isResumed) charging.resume()
       return { charging, kill: () => end.abort() }
     },
     balance: async () => (await accounts.balance(address))?.winc ?? 'none',
@@ -100,6 +101,21 @@ t.test('what was held back for an item that a kill kept out is given back at the
   await eventually('nothing is unsettled', async () => uploads.environment.table('unsettled').count() === 0)
   const again = await charging.charge(header, item.length, uploader)
   t.ok(isCharged(again), 'and it may come again')
+})
+
+t.test('nothing is given back before it is known what was accepted', async (t) => {
+  const { start, balance, uploads } = await rig(t)
+  const first = start()
+  const charge = await first.charging.charge(header, item.length, uploader)
+  if (!isCharged(charge)) throw new Error('it was not charged')
+  first.kill()
+  const { charging } = start(false)
+  // A store brings the item back.
+  uploads.environment.write(() => keepUnsettled(uploads.environment, header.id))
+  charging.settle(header.id, charge)
+  charging.resume()
+  await eventually('nothing is unsettled', async () => uploads.environment.table('unsettled').count() === 0)
+  t.equal(await balance(), String(1000 - item.length), 'it is paid')
 })
 
 t.test('what is accepted is paid for, though a kill kept it out of the tables', async (t) => {
