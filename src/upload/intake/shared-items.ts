@@ -49,10 +49,8 @@ export class SharedItems {
 
   /** Only inside the transaction that accepts it. */
   wait(id: Id): void {
-    const { unlisted } = this.parts.uploads
-    for (const one of this.#over) unlisted.remove(one)
     // Listed before its transaction: it waits for nothing.
-    if (!this.#over.has(id)) unlisted.put(id)
+    if (!this.#over.has(id)) this.parts.uploads.unlisted.put(id)
   }
 
   /** The item is accepted: resolves when it is listed, or waits for the database. */
