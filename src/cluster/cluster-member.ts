@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type Clock, pause, type Timer, withinTime } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import { Outage } from '../actor/outage.js'
 import { PostgresSessions } from '../ledger/postgres-session.js'
 import { ClusterNews } from './cluster-news.js'
 import { clusterSteps, migrateCluster, UnknownSchema } from './cluster-schema.js'
@@ -32,6 +33,7 @@ export interface MemberOptions {
   readonly answerMs?: number
 }
 
+const down = 'the database of the cluster does not answer: changes wait on this machine'
 const connectionsMax = 2
 const beatMs = 5000
 const pruneMs = 3_600_000
@@ -62,7 +64,7 @@ export class ClusterMember {
   #isDue = false
   #version = 0
   #database: number | string | undefined
-  #isAway = false
+  readonly #outage: Outage
   #drain: DrainState | undefined
 
   constructor(private readonly options: MemberOptions) {
@@ -72,6 +74,7 @@ export class ClusterMember {
     this.#machines = new Machines(this.#sessions)
     this.#sharing = new ListSharing(new PostgresEntries(this.#sessions, node), sides, log)
     this.#startedMs = Math.round(clock.now())
+    this.#outage = new Outage(log, down, 'the database of the cluster answers again')
   }
 
   /**
@@ -213,21 +216,14 @@ export class ClusterMember {
 
   /** False: it failed. The first failure and the end of it are logged. */
   async #tryTo(act: () => Promise<unknown>): Promise<boolean> {
-    const { log } = this.options
     try {
       await act()
-      if (this.#isAway) log.info('the database of the cluster answers again')
-      this.#isAway = false
+      this.#outage.well()
       return true
     } catch (error) {
       if (!(error instanceof Error) || error instanceof TypeError) throw error
       this.#database = error.message
-      if (!this.#isAway && !this.#closing.signal.aborted)
-        log.warn(
-          { reason: error.message },
-          'the database of the cluster does not answer: changes wait on this machine',
-        )
-      this.#isAway = true
+      if (!this.#closing.signal.aborted) this.#outage.failed({ reason: error.message })
       return false
     }
   }

@@ -1,8 +1,9 @@
 import { Backoff } from '../actor/backoff.js'
 import { type Clock, type Timer, withinTime } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import { Outage } from '../actor/outage.js'
 import { GroupCommit } from '../ledger/group.js'
-import { type AskDatabase, PostgresSessions } from '../ledger/postgres-session.js'
+import { type AskDatabase, isRefusedData, PostgresSessions } from '../ledger/postgres-session.js'
 import { sha256 } from '../proof/digest.js'
 import type { FreeElsewhere, FreeVerdict, FreeWish, OwnFreeCounts } from './free-elsewhere.js'
 
@@ -23,6 +24,7 @@ export interface PostgresFreeOptions {
 
 /** Not flushed: what a crash of the database takes is compared anew, because the tables of each machine have it. */
 const begin = 'BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit TO off'
+const down = 'the free bytes of other machines are not known: uploads are free by what this machine knows'
 const connectionsMax = 2
 const answerMs = 3000
 /** Takes in one transaction; each locks four counts at most. */
@@ -59,15 +61,16 @@ export class PostgresFree implements FreeElsewhere {
   readonly #timers: readonly Timer[]
   #isCompared = false
   #isFlushing = false
-  #isAway = false
+  readonly #outage: Outage
   #isClosed = false
 
   constructor(private readonly options: PostgresFreeOptions) {
-    const { databaseUrl, clock, restMs = 3000 } = options
+    const { databaseUrl, clock, log, restMs = 3000 } = options
     this.#sessions = new PostgresSessions(databaseUrl, connectionsMax, answerMs, answerMs)
     this.#takes = new GroupCommit((takes) => this.#take(takes), takesMax)
     this.#looks = new GroupCommit((looks) => this.#look(looks), looksMax)
     this.#rest = new Backoff({ failuresMax: 1, restMs, restMaxMs: restMs }, clock)
+    this.#outage = new Outage(log, down, 'the free bytes of the cluster are counted again')
     this.#timers = [
       ...(options.isReading === true ? [] : [clock.every(flushMs, () => void this.flush())]),
       clock.every(againMs, () => this.#lookedAgain.clear()),
@@ -145,7 +148,7 @@ export class PostgresFree implements FreeElsewhere {
     if (this.#rest.isOn || this.#isClosed) return undefined
     const { clock, patienceMs = 400 } = this.options
     const asking = ask().catch((error: unknown) => {
-      if (!isAboutData(error)) this.#failed(error)
+      if (!isRefusedData(error)) this.#failed(error)
       return undefined
     })
     const late = Symbol('late')
@@ -229,8 +232,7 @@ export class PostgresFree implements FreeElsewhere {
 
   #well(): void {
     this.#rest.well()
-    if (this.#isAway) this.options.log.info('the free bytes of the cluster are counted again')
-    this.#isAway = false
+    this.#outage.well()
   }
 
   #failed(error: unknown): void {
@@ -238,18 +240,8 @@ export class PostgresFree implements FreeElsewhere {
     this.#rest.failed()
     // It may have lost what it had not flushed, or be another one.
     this.#isCompared = false
-    if (this.#isAway || this.#isClosed) return
-    this.#isAway = true
-    this.options.log.warn(
-      { reason: error.message },
-      'the free bytes of other machines are not known: uploads are free by what this machine knows',
-    )
+    if (!this.#isClosed) this.#outage.failed({ reason: error.message })
   }
-}
-
-/** What a client wrote was refused (SQLSTATE class 22): that says nothing about the database. */
-function isAboutData(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && String(error.code).startsWith('22')
 }
 
 /** In one order for all, so that nobody waits for somebody who waits for him. */

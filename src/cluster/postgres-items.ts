@@ -1,6 +1,7 @@
 import { Backoff } from '../actor/backoff.js'
 import { type Clock, withinTime } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import { Outage } from '../actor/outage.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { GroupCommit } from '../ledger/group.js'
 import { PostgresSessions } from '../ledger/postgres-session.js'
@@ -22,6 +23,8 @@ interface Found {
   readonly receipt?: ReceiptFacts
 }
 
+const down =
+  'it is not known what other machines have accepted: credits pay only for items from the homes of their wallets'
 const connectionsMax = 2
 const answerMs = 3000
 const restMs = 1000
@@ -37,14 +40,15 @@ export class PostgresItems implements ItemsElsewhere {
   readonly #rest: Backoff
   readonly #adds: GroupCommit<readonly ItemElsewhere[], true>
   readonly #looks: GroupCommit<Id, Found>
-  #isAway = false
+  readonly #outage: Outage
 
   constructor(private readonly options: PostgresItemsOptions) {
-    const { databaseUrl, clock } = options
+    const { databaseUrl, clock, log } = options
     this.#sessions = new PostgresSessions(databaseUrl, connectionsMax, answerMs, answerMs)
     this.#rest = new Backoff({ failuresMax: 1, restMs, restMaxMs: restMs }, clock)
     this.#adds = new GroupCommit((orders) => this.#add(orders), addsMax)
     this.#looks = new GroupCommit((ids) => this.#look(ids), looksMax)
+    this.#outage = new Outage(log, down, 'the items of the cluster are known again')
   }
 
   async add(items: readonly ItemElsewhere[]): Promise<boolean> {
@@ -108,27 +112,17 @@ export class PostgresItems implements ItemsElsewhere {
     )
     const outcome = await withinTime(clock, patienceMs, asking, { error: new Error('no answer in time') })
     if ('answer' in outcome) {
-      this.#well()
+      this.#rest.well()
+      this.#outage.well()
       return outcome.answer
     }
     this.#failed(outcome.error)
     return undefined
   }
 
-  #well(): void {
-    this.#rest.well()
-    if (this.#isAway) this.options.log.info('the items of the cluster are known again')
-    this.#isAway = false
-  }
-
   #failed(error: unknown): void {
     if (!(error instanceof Error) || error instanceof TypeError) throw error
     this.#rest.failed()
-    if (this.#isAway) return
-    this.#isAway = true
-    this.options.log.warn(
-      { reason: error.message },
-      'it is not known what other machines have accepted: credits pay only for items from the homes of their wallets',
-    )
+    this.#outage.failed({ reason: error.message })
   }
 }

@@ -1,7 +1,7 @@
 import { Backoff } from '../actor/backoff.js'
 import { type Clock, withinTime } from '../actor/clock.js'
 import { refuse } from '../format/refusal.js'
-import { type AskDatabase, PostgresSessions } from '../ledger/postgres-session.js'
+import { type AskDatabase, isRefusedData, PostgresSessions } from '../ledger/postgres-session.js'
 import { EngineAway } from './engine-away.js'
 import {
   type DatabaseRow,
@@ -288,7 +288,7 @@ export class PostgresUploads {
     const answer = await withinTime<T, symbol>(this.clock, 2 * this.answerMs, answering, late).catch(
       (error: unknown) => {
         if (!(error instanceof Error) || error instanceof TypeError) throw error
-        if (!isRefusedBySql(error)) this.#rest.failed()
+        if (!isRefusedData(error)) this.#rest.failed()
         throw away
       },
     )
@@ -333,9 +333,4 @@ async function put(
     [id, start, size, size - Number(before?.size ?? 0), before === undefined ? 1 : 0, object],
   )
   return before?.object ?? null
-}
-
-/** What a client wrote was refused (SQLSTATE class 22): that says nothing about the database. */
-function isRefusedBySql(error: Error): boolean {
-  return 'code' in error && String(error.code).startsWith('22')
 }

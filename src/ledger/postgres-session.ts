@@ -26,6 +26,11 @@ export function postgresFault(error: unknown): unknown {
   return Object.assign(error, { code: 'CONNECTION_CLOSED' })
 }
 
+/** What a client wrote was refused (SQLSTATE class 22): that says nothing about the database. */
+export function isRefusedData(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && String(error.code).startsWith('22')
+}
+
 function asking(client: Pick<ClientBase, 'query'>): AskDatabase {
   return async <Row extends QueryResultRow>(
     statement: PreparedStatement | string,
