@@ -24,6 +24,8 @@ import { openEnvironment } from '../../src/store/lmdb.js'
 import { FreePools } from '../../src/upload/records/free-pools.js'
 import { CreditCharging } from '../../src/upload/selling/credit-charging.js'
 import { onlyHere } from '../../src/upload/selling/earlier-post.js'
+import { KnownPosters } from '../../src/upload/selling/known-posters.js'
+import { OldItems } from '../../src/upload/selling/old-items.js'
 import { scratch } from '../../test/scratch.js'
 import { median } from '../kit/numbers.js'
 import { say } from '../kit/say.js'
@@ -78,7 +80,8 @@ async function run(count: number, clients: number, rounds: number): Promise<void
   const rules = { itemMaxBytes: 0, walletBytes: 0, rangeBytes: 0, exemptWallets: [] }
   const pools = new FreePools(environment, rules)
   const closing = new AbortController()
-  const charging = new CreditCharging(pools, line, environment, onlyHere, systemClock, closing.signal)
+  const old = new OldItems(onlyHere, new KnownPosters(environment), systemClock)
+  const charging = new CreditCharging(pools, line, environment, old, systemClock, closing.signal)
 
   const items = headers((rounds + 1) * count * 3)
   for (const { signatureType, owner } of items.slice(0, wallets)) {

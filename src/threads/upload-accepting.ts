@@ -261,19 +261,20 @@ function openMoney(
   const close = (): Promise<void> => line.close()
   // Nobody pays for what is gone after some days.
   const bought = usdc === undefined || sandboxRules(given.settings) !== undefined ? {} : { usdc }
-  const old = new OldItems(earlier, new KnownPosters(uploads.environment), systemClock)
+  const posters = new KnownPosters(uploads.environment)
+  const old = new OldItems(earlier, posters, systemClock)
   if (credits === undefined) return { ...bought, charging: new FreeOnly(pools, old), closePayment, close }
   const { signal } = closing
   const charging = new CreditCharging(
     pools,
     credits,
     uploads.environment,
-    earlier,
+    old,
     systemClock,
     signal,
     serviceOf(given, { sharedItems }),
   )
-  const sharing = new Sharing(credits, earlier, new KnownPosters(uploads.environment), systemClock)
+  const sharing = new Sharing(credits, earlier, posters, systemClock)
   return { ...bought, credits, charging, sharing, closePayment, close }
 }
 

@@ -7,6 +7,7 @@ import { isRefusal } from '../../src/format/refusal.js'
 import type { CreditsPort } from '../../src/payment/credits-port.js'
 import { normalizedAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
+import type { Environment } from '../../src/store/lmdb.js'
 import type { UploadAnswer } from '../../src/upload/calls/upload-answers.js'
 import { Height } from '../../src/upload/intake/height.js'
 import { ItemIntake } from '../../src/upload/intake/item-intake.js'
@@ -19,12 +20,17 @@ import type { Receipt } from '../../src/upload/records/receipt.js'
 import { openUploadTables, Uploads } from '../../src/upload/records/uploads.js'
 import { CreditCharging } from '../../src/upload/selling/credit-charging.js'
 import { onlyHere } from '../../src/upload/selling/earlier-post.js'
+import { KnownPosters } from '../../src/upload/selling/known-posters.js'
+import { OldItems } from '../../src/upload/selling/old-items.js'
 import { Sales } from '../../src/upload/selling/sales.js'
 import { ItemSelling } from '../../src/upload/selling/selling.js'
 import { eventually } from '../eventually.js'
 import { HandClock } from '../names/hand-clock.js'
 import { acceptedItem } from './accepted-item.js'
 import { type FailingDisk, failingDisk } from './failing-disk.js'
+
+const oldItems = (environment: Environment): OldItems =>
+  new OldItems(onlyHere, new KnownPosters(environment), systemClock)
 
 const item = signItem(ed25519Signer(Buffer.alloc(32, 7)), {}, Buffer.from('while the disk is full'))
 function headerOf(item: Uint8Array): ItemHeader {
@@ -79,7 +85,14 @@ t.test('who would pay is answered, and nothing is held back', async (t) => {
   const closing = new AbortController()
   t.teardown(() => closing.abort())
   const pools = new FreePools(disk.environment, nothingFree)
-  const charging = new CreditCharging(pools, credits, disk.environment, onlyHere, systemClock, closing.signal)
+  const charging = new CreditCharging(
+    pools,
+    credits,
+    disk.environment,
+    oldItems(disk.environment),
+    systemClock,
+    closing.signal,
+  )
   disk.isFull = true
   const charge = charging.charge(header, item.length, uploader)
   t.ok(await endsWithin(charge, 800), 'nobody waits for the disk')
@@ -96,7 +109,14 @@ t.test('who would pay is answered, and nothing is held back', async (t) => {
   closing.abort()
   const next = new AbortController()
   t.teardown(() => next.abort())
-  new CreditCharging(pools, credits, disk.environment, onlyHere, systemClock, next.signal).resume()
+  new CreditCharging(
+    pools,
+    credits,
+    disk.environment,
+    oldItems(disk.environment),
+    systemClock,
+    next.signal,
+  ).resume()
   await eventually('four calls', () => calls.length === 4)
   t.equal(calls.at(-1), 'withdraw', 'word of the second time was not lost')
 })
@@ -180,7 +200,7 @@ function serviceOn(disk: FailingDisk, closing: AbortSignal, clock: Clock = syste
       pools,
       endlessCredits().credits,
       environment,
-      onlyHere,
+      oldItems(disk.environment),
       systemClock,
       closing,
     ),

@@ -33,6 +33,8 @@ import type { HeldRoom } from '../../src/upload/room/held-room.js'
 import { AcceptedBefore } from '../../src/upload/selling/accepted-before.js'
 import { CreditCharging } from '../../src/upload/selling/credit-charging.js'
 import { onlyHere } from '../../src/upload/selling/earlier-post.js'
+import { KnownPosters } from '../../src/upload/selling/known-posters.js'
+import { OldItems } from '../../src/upload/selling/old-items.js'
 import { Sales } from '../../src/upload/selling/sales.js'
 import { ItemSelling } from '../../src/upload/selling/selling.js'
 import { eventually } from '../eventually.js'
@@ -157,7 +159,8 @@ export async function uploadRig(
   const watching = { closing: closing.signal, clock: systemClock, logger: silentLog }
   const noting = new Noting({ uploads, sales, log, insideMax, ...watching })
   const listing = machines && new SharedItems({ uploads, noting, items: machines, ...watching })
-  const earlier = new AcceptedBefore(noting, machines, onlyHere)
+  const posters = new KnownPosters(uploads.environment)
+  const old = new OldItems(new AcceptedBefore(noting, machines, onlyHere), posters, systemClock)
   const intake = new ItemIntake({
     uploads,
     ...watching,
@@ -165,7 +168,7 @@ export async function uploadRig(
     ...(listing === undefined ? {} : { listing }),
     height: () => 1,
     verdicts: { verdictNow: async (signed) => verifyItemMessage(signed, signed.message) },
-    charging: new CreditCharging(pools, credits, uploads.environment, earlier, systemClock, closing.signal),
+    charging: new CreditCharging(pools, credits, uploads.environment, old, systemClock, closing.signal),
     announcer: new ItemAnnouncer(undefined, closing.signal),
     selling: new ItemSelling({ sales, clock: systemClock, logger: silentLog, log }),
     signing,

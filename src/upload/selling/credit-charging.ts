@@ -27,9 +27,7 @@ import {
   freeTakerOf,
   type ItemCharge,
 } from './charging.js'
-import type { EarlierPost } from './earlier-post.js'
-import { KnownPosters } from './known-posters.js'
-import { OldItems } from './old-items.js'
+import type { OldItems } from './old-items.js'
 
 /** A client gets 503 within a second where the payment service does not answer. */
 const patienceMs = 900
@@ -85,7 +83,6 @@ export class CreditCharging implements Charging {
   readonly #over = new Set<Id>()
   /** Items with a refund in flight. A repeated upload is refused meanwhile, or the refund would take its new charge. */
   readonly #refunding = new Set<Id>()
-  readonly #old: OldItems
   /** Entries of an earlier process, for items that it may not have accepted. */
   readonly #left = new Map<Id, Uint8Array>()
   readonly #foreseen = FreeShares.quarters(foreseenMax)
@@ -94,14 +91,13 @@ export class CreditCharging implements Charging {
     private readonly pools: FreePools,
     private readonly credits: CreditsPort,
     private readonly environment: Environment,
-    earlier: Pick<EarlierPost, 'isKnown' | 'settled'>,
+    private readonly old: Pick<OldItems, 'refused' | 'keep'>,
     private readonly clock: Clock,
     private readonly closing: AbortSignal,
     /** Absent: this upload service is the only one. */
     private readonly service?: ServiceOfSeveral,
   ) {
     this.#unsettled = unsettledIn(environment)
-    this.#old = new OldItems(earlier, new KnownPosters(environment), clock)
     this.#words = new GroupCommit(async (words) => {
       // Entries that remain are settled or refunded again by the next process.
       if (closing.aborted) return words.map(({ id }) => paymentAway(id))
@@ -133,7 +129,7 @@ export class CreditCharging implements Charging {
   }
 
   async charge(header: ItemHeader, bytes: number, uploader: Uploader, itemsInside = 0): Promise<ItemCharge> {
-    const free = await freeOrRefused(this.pools, this.#old, { header, bytes, uploader, itemsInside })
+    const free = await freeOrRefused(this.pools, this.old, { header, bytes, uploader, itemsInside })
     if (free !== undefined) return free
     if (this.#refunding.has(header.id)) return paymentAway(header.id)
     const ticket = randomBytes(ticketBytes)
@@ -161,7 +157,7 @@ export class CreditCharging implements Charging {
     const giveBack = (): Promise<void> =>
       withinTime(this.clock, patienceMs, this.#refund(header.id, ticket), undefined)
     // Only now: who cannot pay must not use up what the gateways of the network answer.
-    const refused = await this.#old.refused(header, bytes, uploader)
+    const refused = await this.old.refused(header, bytes, uploader)
     if (refused !== undefined) {
       await giveBack()
       return refused
@@ -172,7 +168,7 @@ export class CreditCharging implements Charging {
       keep: (id) => {
         if (reserved.winc === '0') this.#unsettled.remove(idBytes(id))
         else keepUnsettled(this.environment, id)
-        this.#old.keep(header, uploader)
+        this.old.keep(header, uploader)
       },
       giveBack,
     }

@@ -13,6 +13,7 @@ import { Wallets } from '../../../src/payment/books/wallets.js'
 import type { CheckOrder, CreditsPort } from '../../../src/payment/credits-port.js'
 import { nativeAddress, normalizedAddress } from '../../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
+import type { Environment } from '../../../src/store/lmdb.js'
 import { DurableLog } from '../../../src/store/segments/durable-log.js'
 import { openIntake } from '../../../src/upload/intake/open-intake.js'
 import { keptItem } from '../../../src/upload/news/kept-items.js'
@@ -21,8 +22,13 @@ import { type LoggedUpload, openUploadTables, Uploads } from '../../../src/uploa
 import type { Charged } from '../../../src/upload/selling/charging.js'
 import { CreditCharging, keepUnsettled } from '../../../src/upload/selling/credit-charging.js'
 import { onlyHere } from '../../../src/upload/selling/earlier-post.js'
+import { KnownPosters } from '../../../src/upload/selling/known-posters.js'
+import { OldItems } from '../../../src/upload/selling/old-items.js'
 import { Sales } from '../../../src/upload/selling/sales.js'
 import { eventually } from '../../eventually.js'
+
+const oldItems = (environment: Environment): OldItems =>
+  new OldItems(onlyHere, new KnownPosters(environment), systemClock)
 
 const payload = Buffer.from('it costs a winc a byte')
 const item = signItem(ed25519Signer(Buffer.alloc(32, 7)), {}, payload)
@@ -74,7 +80,7 @@ async function rig(
         pools,
         credits,
         uploads.environment,
-        onlyHere,
+        oldItems(uploads.environment),
         systemClock,
         end.signal,
       )
@@ -286,7 +292,14 @@ t.test('an item is read first where too many others have their credits checked',
     const end = new AbortController()
     t.teardown(() => end.abort())
     const { environment } = uploads
-    const charging = new CreditCharging(pools, credits, environment, onlyHere, systemClock, end.signal)
+    const charging = new CreditCharging(
+      pools,
+      credits,
+      environment,
+      oldItems(environment),
+      systemClock,
+      end.signal,
+    )
     return charging.foresee(header, 1_000_000, { ...uploader, range: '198.51.100.7' })
   }
   t.equal(await foreseen(refuse('busy', 'self', 'too many wait')), undefined)
