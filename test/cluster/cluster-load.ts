@@ -1,10 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { abortAfter, pause, systemClock } from '../../src/actor/clock.js'
-import { parseItemHeader } from '../../src/format/item.js'
-import { isRefusal } from '../../src/format/refusal.js'
-import { nativeAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { eventually } from '../eventually.js'
+import { addressOf } from '../signed-item.js'
 
 /** Bases of the services of one machine. */
 export type MachineUrls = Readonly<Record<'gateway' | 'upload' | 'payment', string>>
@@ -38,12 +36,6 @@ const [answerMs, patienceMs] = [20_000, 240_000]
 /** Of answers that a client repeats its request after. */
 const again = new Set([408, 425, 429, 500, 502, 503, 504])
 
-function decided(item: Uint8Array) {
-  const header = parseItemHeader(item)
-  if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
-  return header
-}
-
 /**
  * Clients of several machines, each request to any of them, as behind a load balancer. A request that fails for a reason of the
  * service is repeated elsewhere. Keeps all that was acknowledged, and what no client may see (`faults`).
@@ -64,8 +56,7 @@ export class ClusterLoad {
     private readonly urls: () => readonly MachineUrls[],
     private readonly random: () => number,
   ) {
-    const { signatureType, owner } = decided(signItem(this.#signer, {}, Buffer.from('who')))
-    this.#address = nativeAddress(signatureType, owner)
+    this.#address = addressOf(this.#signer)
   }
 
   /** Buys credits. */

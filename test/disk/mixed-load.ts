@@ -1,16 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { abortAfter, pause } from '../../src/actor/clock.js'
 import { encodeBundle } from '../../src/format/bundle.js'
-import { type ItemHeader, parseItemHeader } from '../../src/format/item.js'
-import { isRefusal } from '../../src/format/refusal.js'
 import { tagOf } from '../../src/format/tag.js'
-import { nativeAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, type ItemSigner, signItem } from '../../src/proof/sign.js'
 import { newAccount } from '../admission/scene.js'
 import { payment } from '../admission/shop.js'
 import { eventually } from '../eventually.js'
 import { type Payer, payerAt } from '../flow/payer.js'
 import { type Running, sluice } from '../flow/running.js'
+import { addressOf, headerOf } from '../signed-item.js'
 
 const adminKey = 'the-admin-key-of-this-test'
 
@@ -52,12 +50,6 @@ export type Outcome = 'done' | 'refused' | 'broken'
 interface Kept {
   readonly id: string
   readonly payload: Buffer
-}
-
-function headerOf(item: Uint8Array): ItemHeader {
-  const header = parseItemHeader(item)
-  if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
-  return header
 }
 
 /** Clients of all services at once, and all that they were told was done. */
@@ -110,8 +102,7 @@ export class MixedLoad {
   }
 
   get #address(): string {
-    const { signatureType, owner } = headerOf(signItem(this.#signer, {}, Buffer.from('who')))
-    return nativeAddress(signatureType, owner)
+    return addressOf(this.#signer)
   }
 
   get #acts(): Record<Act, () => Promise<Outcome>> {
@@ -267,10 +258,7 @@ export class MixedLoad {
 
   /** A wallet of its own buys credits by a card. */
   async #topUp(): Promise<Outcome> {
-    const { signatureType, owner } = headerOf(
-      signItem(ed25519Signer(randomBytes(32)), {}, Buffer.from('who')),
-    )
-    const address = nativeAddress(signatureType, owner)
+    const address = addressOf(ed25519Signer(randomBytes(32)))
     const outcome = await this.#charge(address, 1000)
     if (outcome === 'done') this.#payers.push({ address, leastWinc: 1n })
     return outcome

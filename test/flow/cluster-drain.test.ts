@@ -1,11 +1,10 @@
 /** A machine that is taken out of its cluster: nothing new comes, what it has accepted becomes permanent, and it says so. */
 import t from 'tap'
-import { parseItemHeader } from '../../src/format/item.js'
-import { isRefusal } from '../../src/format/refusal.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { postgresAbsent, postgresFor } from '../engines/two-machines.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
+import { headerOf } from '../signed-item.js'
 import { type Running, run, sluice } from './running.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 37))
@@ -13,8 +12,7 @@ t.setTimeout(400_000)
 
 function item(number: number): { readonly id: string; readonly bytes: Uint8Array } {
   const bytes = signItem(signer, {}, Buffer.alloc(20_000, `payload ${number} `))
-  const header = parseItemHeader(bytes)
-  if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
+  const header = headerOf(bytes)
   return { id: header.id, bytes }
 }
 

@@ -1,19 +1,17 @@
 /** Two whole upload services on one PostgreSQL: the free bytes of a wallet count once. */
 import t from 'tap'
-import { parseItemHeader } from '../../src/format/item.js'
-import { isRefusal } from '../../src/format/refusal.js'
 import { normalizedAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { eventually } from '../eventually.js'
+import { headerOf } from '../signed-item.js'
 import { type Running, run } from './running.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 22))
 const itemOf = (number: number): Uint8Array => signItem(signer, {}, Buffer.alloc(2000, number))
 
 function ownWallet(): string {
-  const header = parseItemHeader(itemOf(0))
-  if (header === 'more' || isRefusal(header)) throw new Error('it signs no items')
+  const header = headerOf(itemOf(0))
   return normalizedAddress(header.owner)
 }
 

@@ -1,20 +1,13 @@
 /** A wallet of UPLOAD_FREE_WALLETS uploads what is new: what it has ever signed in public is no order, whoever posts it. */
 import t from 'tap'
-import { parseItemHeader } from '../../src/format/item.js'
-import { isRefusal } from '../../src/format/refusal.js'
 import { normalizedAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
+import { headerOf } from '../signed-item.js'
 import { run } from './running.js'
 import { upstream } from './upstream.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 63))
 const itemOf = (fill: number): Uint8Array => signItem(signer, {}, Buffer.alloc(300_000, fill))
-
-function headerOf(item: Uint8Array) {
-  const header = parseItemHeader(item)
-  if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
-  return header
-}
 
 let status = 200
 const network = await upstream(t, (_, __, response) => response.writeHead(status).end())

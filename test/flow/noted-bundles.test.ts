@@ -1,23 +1,16 @@
 /** A bundle pays for all that lies in it, at every level: a stranger who posts a part of it alone has nobody pay again. */
 import t from 'tap'
 import { encodeBundle } from '../../src/format/bundle.js'
-import { parseItemHeader } from '../../src/format/item.js'
-import { isRefusal } from '../../src/format/refusal.js'
 import { tagOf } from '../../src/format/tag.js'
 import { nativeAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { postgresAbsent, postgresFor } from '../engines/two-machines.js'
+import { headerOf } from '../signed-item.js'
 import { type Running, run } from './running.js'
 import { upstream } from './upstream.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 62))
 const tags = [tagOf('Bundle-Format', 'binary'), tagOf('Bundle-Version', '2.0.0')]
-
-function headerOf(item: Uint8Array) {
-  const header = parseItemHeader(item)
-  if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
-  return header
-}
 
 const itemOf = (bytes: number, fill: number): Uint8Array => signItem(signer, {}, Buffer.alloc(bytes, fill))
 const bundleOf = (...items: readonly Uint8Array[]): Uint8Array =>

@@ -1,14 +1,13 @@
 /** The machine that puts an upload in parts together is killed after it accepted the item, before the record states it. */
 import { Client } from 'pg'
 import t from 'tap'
-import { parseItemHeader } from '../../src/format/item.js'
-import { isRefusal } from '../../src/format/refusal.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { startPostgres } from '../engines/postgres-server.js'
 import { bucketAt, hasRadosgw, startRadosgw, storeSettings } from '../engines/radosgw.js'
 import { postgresAbsent } from '../engines/two-machines.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
+import { headerOf } from '../signed-item.js'
 import { run } from './running.js'
 
 const partBytes = 5_242_880
@@ -20,8 +19,7 @@ const item = signItem(
 const absent = hasRadosgw && postgresAbsent.skip === false ? false : 'PostgreSQL or radosgw is not installed'
 t.setTimeout(400_000)
 
-const header = parseItemHeader(item)
-if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
+const header = headerOf(item)
 const itemId = header.id
 
 interface State {

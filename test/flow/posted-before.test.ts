@@ -2,11 +2,10 @@
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { encodeBundle } from '../../src/format/bundle.js'
-import { parseItemHeader } from '../../src/format/item.js'
-import { isRefusal } from '../../src/format/refusal.js'
 import { type Tag, tagOf } from '../../src/format/tag.js'
 import { nativeAddress, normalizedAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, type ItemSigner, signItem } from '../../src/proof/sign.js'
+import { headerOf } from '../signed-item.js'
 import { run } from './running.js'
 import { upstream } from './upstream.js'
 
@@ -26,12 +25,6 @@ const [giver, stranger, newcomer, poor] = [31, 32, 33, 34].map((byte) =>
   ed25519Signer(Buffer.alloc(32, byte)),
 )
 const friend = 'A'.repeat(43)
-
-function headerOf(item: Uint8Array) {
-  const header = parseItemHeader(item)
-  if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
-  return header
-}
 
 function addressOf(signer: ItemSigner | undefined): string {
   const { signatureType, owner } = headerOf(itemBy(signer, []))

@@ -1,11 +1,10 @@
 /** An item that the chain has already is neither charged nor counted as free when anybody posts it again. */
 import t from 'tap'
 import { encodeBundle } from '../../src/format/bundle.js'
-import { parseItemHeader } from '../../src/format/item.js'
-import { isRefusal } from '../../src/format/refusal.js'
 import { nativeAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { eventually } from '../eventually.js'
+import { headerOf } from '../signed-item.js'
 import { payerAt } from './payer.js'
 import { run } from './running.js'
 
@@ -14,8 +13,7 @@ const signer = ed25519Signer(Buffer.alloc(32, 41))
 
 function made(text: string) {
   const bytes = signItem(signer, {}, Buffer.from(text))
-  const header = parseItemHeader(bytes)
-  if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
+  const header = headerOf(bytes)
   const { id, signatureType, owner } = header
   return { id, bytes, address: nativeAddress(signatureType, owner) }
 }

@@ -1,15 +1,13 @@
 /** Two whole programs, each with uploads and payments, on one PostgreSQL: they share the credits of every wallet. */
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
-import { parseItemHeader } from '../../src/format/item.js'
-import { isRefusal } from '../../src/format/refusal.js'
 import { PostgresLedger } from '../../src/ledger/postgres.js'
 import { accountOf } from '../../src/payment/books/wallets.js'
-import { nativeAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { eventually } from '../eventually.js'
 import { random } from '../property.js'
+import { addressOf } from '../signed-item.js'
 import { type Running, run } from './running.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 21))
@@ -17,13 +15,7 @@ const signer = ed25519Signer(Buffer.alloc(32, 21))
 const itemBytes = 20_000
 const itemOf = (number: number): Uint8Array => signItem(signer, {}, Buffer.alloc(itemBytes, number))
 
-function ownAddress(): string {
-  const header = parseItemHeader(itemOf(0))
-  if (header === 'more' || isRefusal(header)) throw new Error('it signs no items')
-  return nativeAddress(header.signatureType, header.owner)
-}
-
-const address = ownAddress()
+const address = addressOf(signer)
 
 const jsonOf = async (url: string): Promise<Record<string, unknown>> =>
   (await (await fetch(url)).json()) as Record<string, unknown>

@@ -2,13 +2,12 @@
 import { rmSync } from 'node:fs'
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
-import { parseItemHeader } from '../../src/format/item.js'
-import { isRefusal } from '../../src/format/refusal.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { bucketAt, type Radosgw, radosgwAbsent, startRadosgw, storeSettings } from '../engines/radosgw.js'
 import { eventually } from '../eventually.js'
 import { random } from '../property.js'
 import { scratch } from '../scratch.js'
+import { headerOf } from '../signed-item.js'
 import { suspend } from '../suspend.js'
 import { type Running, run } from './running.js'
 
@@ -39,8 +38,7 @@ function item(sizeBytes: number): Signed {
   count += 1
   const payload = Buffer.alloc(sizeBytes, `payload ${count} `)
   const bytes = Buffer.from(signItem(signer, {}, payload))
-  const header = parseItemHeader(bytes)
-  if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
+  const header = headerOf(bytes)
   return { id: header.id, bytes, payload }
 }
 

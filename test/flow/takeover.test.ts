@@ -1,13 +1,12 @@
 /** A machine that is gone: another one takes over what it has accepted, and it goes on under another name when it comes back. */
 import t, { type Test } from 'tap'
 import { pause } from '../../src/actor/clock.js'
-import { parseItemHeader } from '../../src/format/item.js'
-import { isRefusal } from '../../src/format/refusal.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { bucketAt, radosgwAbsent, startRadosgw, storeSettings } from '../engines/radosgw.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
+import { headerOf } from '../signed-item.js'
 import { suspend } from '../suspend.js'
 import { type Running, run } from './running.js'
 
@@ -15,8 +14,7 @@ const signer = ed25519Signer(Buffer.alloc(32, 34))
 
 function item(number: number): { readonly id: string; readonly bytes: Uint8Array } {
   const bytes = signItem(signer, {}, Buffer.alloc(20_000, `payload ${number} `))
-  const header = parseItemHeader(bytes)
-  if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
+  const header = headerOf(bytes)
   return { id: header.id, bytes }
 }
 

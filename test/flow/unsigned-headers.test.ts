@@ -5,22 +5,15 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
-import { parseItemHeader } from '../../src/format/item.js'
-import { isRefusal } from '../../src/format/refusal.js'
 import { type Tag, tagOf } from '../../src/format/tag.js'
-import { nativeAddress, normalizedAddress } from '../../src/proof/owner-address.js'
+import { normalizedAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, ethereumSigner, type ItemSigner, signItem } from '../../src/proof/sign.js'
+import { addressOf } from '../signed-item.js'
 import { run } from './running.js'
 
 let [upload, payment] = ['', '']
 const [giver, stranger] = [ed25519Signer(Buffer.alloc(32, 51)), ed25519Signer(Buffer.alloc(32, 52))]
 const victim = ethereumSigner(Buffer.alloc(32, 53))
-
-function addressOf(signer: ItemSigner): string {
-  const header = parseItemHeader(signItem(signer, {}, Buffer.from('who')))
-  if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
-  return nativeAddress(header.signatureType, header.owner)
-}
 
 async function topUp(signer: ItemSigner): Promise<void> {
   const session = await fetch(`${payment}/v1/top-up/checkout-session/${addressOf(signer)}/usd/5000`)

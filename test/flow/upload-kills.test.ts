@@ -5,16 +5,14 @@
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { encodeBundle } from '../../src/format/bundle.js'
-import { type ItemHeader, parseItemHeader } from '../../src/format/item.js'
-import { isRefusal } from '../../src/format/refusal.js'
 import { tagOf } from '../../src/format/tag.js'
-import { nativeAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, type ItemSigner, signItem } from '../../src/proof/sign.js'
 import { newAccount, payee } from '../admission/scene.js'
 import { scriptedFacilitator } from '../admission/scripted-facilitator.js'
 import { payment } from '../admission/shop.js'
 import { eventually } from '../eventually.js'
 import { random } from '../property.js'
+import { addressOf, headerOf } from '../signed-item.js'
 import { type Running, run, sluice } from './running.js'
 
 const kills = Number(process.env.KILLS ?? 5)
@@ -90,17 +88,6 @@ async function inParts(base: string, upload: Upload): Promise<Receipt | undefine
     }
   }
   return outcomeOf(await fetch(`${url}/-1`, { method: 'POST' }))
-}
-
-function headerOf(item: Uint8Array): ItemHeader {
-  const header = parseItemHeader(item)
-  if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
-  return header
-}
-
-function addressOf(signer: ItemSigner): string {
-  const { signatureType, owner } = headerOf(signItem(signer, {}, Buffer.from('who')))
-  return nativeAddress(signatureType, owner)
 }
 
 function bundleOf(signer: ItemSigner, payload: Buffer): Upload {

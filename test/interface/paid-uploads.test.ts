@@ -1,10 +1,9 @@
 import t, { type Test } from 'tap'
-import { parseItemHeader } from '../../src/format/item.js'
-import { isRefusal } from '../../src/format/refusal.js'
 import { nativeAddress, normalizedAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, ethereumSigner, type ItemSigner, signItem } from '../../src/proof/sign.js'
 import { eventually } from '../eventually.js'
 import { run } from '../flow/running.js'
+import { headerOf } from '../signed-item.js'
 
 const secret = 'a-secret-of-two-services'
 const settings = { DEVNET_SEED: 'false', UPLOAD_FREE_ITEM_BYTES: '1000', UPLOAD_FREE_WALLET_BYTES: '1500' }
@@ -17,8 +16,7 @@ interface Wallet {
 }
 
 function walletOf(signer: ItemSigner): Wallet {
-  const header = parseItemHeader(signItem(signer, {}, Buffer.from('who')))
-  if (header === 'more' || isRefusal(header)) throw new Error('it signs no items')
+  const header = headerOf(signItem(signer, {}, Buffer.from('who')))
   const { signatureType, owner } = header
   return { signer, native: nativeAddress(signatureType, owner), alias: normalizedAddress(owner) }
 }

@@ -4,8 +4,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { createData, TypedEthereumSigner } from 'arbundles'
 import t from 'tap'
-import { parseItemHeader, signatureTypes } from '../../src/format/item.js'
-import { isRefusal } from '../../src/format/refusal.js'
+import { signatureTypes } from '../../src/format/item.js'
 import { tagOf } from '../../src/format/tag.js'
 import {
   ed25519Key,
@@ -19,6 +18,7 @@ import {
 import { knownWallet } from '../devnet/posting.js'
 import { eventually } from '../eventually.js'
 import { run } from '../flow/running.js'
+import { headerOf } from '../signed-item.js'
 
 const settings = { DEVNET_SEED: 'false', UPLOAD_FREE_ITEM_BYTES: '5000' }
 const program = await run(t, t.testdir(), settings)
@@ -158,8 +158,7 @@ t.test('an upload in parts says that credits could not be shared or taken back',
       reason: /^Unable to (create|revoke) delegated payment approval : /,
     })
     t.match(await (await fetch(`${parts}/-1`)).json(), { failedReason: state })
-    const header = parseItemHeader(item)
-    if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
+    const header = headerOf(item)
     t.equal((await fetch(`${upload}/tx/${header.id}/status`)).status, 404, 'the item was not taken')
   }
 })

@@ -2,7 +2,6 @@
 import t, { type Test } from 'tap'
 import { type Clock, endsWithin, pause, systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
-import { type ItemHeader, parseItemHeader } from '../../src/format/item.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import type { CreditsPort } from '../../src/payment/credits-port.js'
 import { normalizedAddress } from '../../src/proof/owner-address.js'
@@ -26,6 +25,7 @@ import { Sales } from '../../src/upload/selling/sales.js'
 import { ItemSelling } from '../../src/upload/selling/selling.js'
 import { eventually } from '../eventually.js'
 import { HandClock } from '../names/hand-clock.js'
+import { headerOf } from '../signed-item.js'
 import { acceptedItem } from './accepted-item.js'
 import { type FailingDisk, failingDisk } from './failing-disk.js'
 
@@ -33,12 +33,6 @@ const oldItems = (environment: Environment): OldItems =>
   new OldItems(onlyHere, new KnownPosters(environment), systemClock)
 
 const item = signItem(ed25519Signer(Buffer.alloc(32, 7)), {}, Buffer.from('while the disk is full'))
-function headerOf(item: Uint8Array): ItemHeader {
-  const header = parseItemHeader(item)
-  if (header === 'more' || isRefusal(header)) throw new Error('the item of this test is none')
-  return header
-}
-
 const header = headerOf(item)
 const bundleTags = [
   { name: 'Bundle-Format', value: 'binary' },

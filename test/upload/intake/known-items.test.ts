@@ -1,13 +1,12 @@
 import t from 'tap'
-import { parseItemHeader } from '../../../src/format/item.js'
-import { isRefusal, type Refusal, refuse } from '../../../src/format/refusal.js'
+import { type Refusal, refuse } from '../../../src/format/refusal.js'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
 import { KnownItems } from '../../../src/upload/intake/known-items.js'
 import { openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
 import { scratch } from '../../scratch.js'
+import { headerOf } from '../../signed-item.js'
 
-const header = parseItemHeader(signItem(ed25519Signer(Buffer.alloc(32, 5)), {}, Buffer.from('item')))
-if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
+const header = headerOf(signItem(ed25519Signer(Buffer.alloc(32, 5)), {}, Buffer.from('item')))
 const environment = openUploadTables(scratch('known-items'))
 t.teardown(() => environment.close())
 const receipt = { receivedMs: 5, deadlineHeight: 100, winc: '7' }

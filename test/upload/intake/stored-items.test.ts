@@ -1,20 +1,19 @@
 import t from 'tap'
 import { pause } from '../../../src/actor/clock.js'
-import { parseItemHeader } from '../../../src/format/item.js'
-import { isRefusal, type Refusal, refuse } from '../../../src/format/refusal.js'
+import { type Refusal, refuse } from '../../../src/format/refusal.js'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
 import type { ItemStore } from '../../../src/upload/intake/item-keeping.js'
 import { openUploadTables } from '../../../src/upload/records/uploads.js'
 import type { StorableItem } from '../../../src/upload/stored/stored-groups.js'
 import { eventually } from '../../eventually.js'
+import { headerOf } from '../../signed-item.js'
 import { answered, requestOf, uploadRig } from '../upload-rig.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 3))
 
 function signed(text: string): { readonly id: string; readonly bytes: Buffer } {
   const bytes = Buffer.from(signItem(signer, {}, Buffer.from(text)))
-  const header = parseItemHeader(bytes)
-  if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
+  const header = headerOf(bytes)
   return { id: header.id, bytes }
 }
 

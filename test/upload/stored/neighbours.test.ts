@@ -5,7 +5,6 @@ import { systemClock } from '../../../src/actor/clock.js'
 import { silentLog } from '../../../src/actor/log.js'
 import { encodeBase64url } from '../../../src/format/base64url.js'
 import type { Id } from '../../../src/format/id.js'
-import { parseItemHeader } from '../../../src/format/item.js'
 import { isRefusal, type Refusal, refuse } from '../../../src/format/refusal.js'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
 import { openEnvironment } from '../../../src/store/lmdb.js'
@@ -18,6 +17,7 @@ import { type MadeItem, madeItem } from '../../conformance/kept-uploads.js'
 import { lastingObjects, MemoryObjects } from '../../engines/memory-objects.js'
 import { eventually } from '../../eventually.js'
 import { scratch } from '../../scratch.js'
+import { headerOf } from '../../signed-item.js'
 import { type StoringMachine, storingMachine } from '../stored-rig.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 44))
@@ -30,8 +30,7 @@ function signed(sizeBytes: number): MadeItem & { readonly payload: Buffer } {
   const made = madeItem(200)
   const payload = Buffer.alloc(sizeBytes, encodeBase64url(made.bytes))
   const bytes = Buffer.from(signItem(signer, {}, payload))
-  const header = parseItemHeader(bytes)
-  if (header === 'more' || isRefusal(header)) throw new Error('it is no item')
+  const header = headerOf(bytes)
   const { id, headerSize } = header
   return { ...made, id, bytes, payload, headerSize, logged: { ...made.logged, id, headerSize } }
 }
