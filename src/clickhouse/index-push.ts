@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import type { Clock } from '../actor/clock.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Row } from '../catalog/row.js'
@@ -103,7 +104,7 @@ export class IndexPush {
       last = batch
       writing = this.#write(batch)
       // The request leaves before the next batch is made.
-      await new Promise((resolve) => setImmediate(resolve))
+      await turn()
     }
     const settled = await settle()
     return settled === 'done' ? done : settled

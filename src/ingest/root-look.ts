@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { processorTime } from '../actor/processor-time.js'
 import type { Attributes } from '../catalog/attributes.js'
 import type { Id } from '../format/id.js'
@@ -116,7 +117,7 @@ export class RootLook {
     const sorted: Sorted = { claims: [], heightless: [] }
     for (let at = 0; at < members.length; at += sortedMax) {
       // The thread serves readers meanwhile.
-      if (at > 0) await new Promise<void>((resolve) => setImmediate(resolve))
+      if (at > 0) await turn()
       const beganMs = processorTime.monotonic()
       for (const member of members.slice(at, at + sortedMax)) this.#sortOne(member, sorted)
       this.parts.budget.spend(processorTime.monotonic() - beganMs)

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
 import { FileChanges, hearWrites } from '../store/file-changes.js'
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
 import { joining, type SharedPosition, type Unshared, UnsharedKeys } from '../store/unshared-keys.js'
@@ -217,7 +218,7 @@ export class ModerationStore {
       })
       after = page.at(-1)?.sequence ?? after
       if (page.length < sharedAtOnce) break
-      await new Promise((resolve) => setImmediate(resolve))
+      await turn()
     }
     this.#environment.write(() => this.unsharedKeys.setPosition(position))
   }

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import { systemClock } from '../actor/clock.js'
 import { openEnvironment, present, type Table } from '../store/lmdb.js'
 import { joining, type SharedPosition, type Unshared, UnsharedKeys } from '../store/unshared-keys.js'
@@ -244,7 +245,7 @@ export class LocalRegistry {
       })
       if (page.length < sharedAtOnce) return
       start = Buffer.concat([page.at(-1) ?? present, Buffer.of(0)])
-      await new Promise((resolve) => setImmediate(resolve))
+      await turn()
     }
   }
 

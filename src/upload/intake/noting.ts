@@ -1,4 +1,5 @@
 import { open } from 'node:fs/promises'
+import { setImmediate as turn } from 'node:timers/promises'
 import { type Clock, pause } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import { type Id, idBytes } from '../../format/id.js'
@@ -122,7 +123,7 @@ export class Noting {
     const removed = await this.#safely(async () => {
       for await (const { ids } of this.idsIn(bundle)) {
         uploads.environment.write(() => uploads.noted.removeOf(ids, bundle.id))
-        await aTurn()
+        await turn()
       }
       return []
     })
@@ -165,7 +166,7 @@ export class Noting {
         return refuse('malformed', 'client', `the bundle has more than ${max} items, at all levels together`)
       }
       if (count <= rowsMax) ids.push(...value.ids)
-      await aTurn()
+      await turn()
     }
   }
 
@@ -178,7 +179,7 @@ export class Noting {
       const due = rest
       this.parts.uploads.environment.write(() => this.#put(due, bundle.id))
       rest = []
-      await aTurn()
+      await turn()
     }
     return rest
   }
@@ -266,7 +267,7 @@ export class Noting {
       this.#isWhole = last === undefined
       if (last === undefined) return
       after = last
-      await aTurn()
+      await turn()
     }
   }
 
@@ -291,7 +292,7 @@ export class Noting {
         if (done === true) return value ? tooDeep.message : undefined
         const write = (): void => uploads.environment.write(() => this.#put(value.ids, item.id))
         if (!(await writePatiently(write, closing, logger))) return undefined
-        await aTurn()
+        await turn()
       }
     } catch (error) {
       const code = codeOf(error)
@@ -347,8 +348,6 @@ export class Noting {
     return item.permanent !== undefined && (uploads.around(id) !== undefined || isInBlock?.(id) === true)
   }
 }
-
-const aTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 const tooDeep = refuse(
   'malformed',

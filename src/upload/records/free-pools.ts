@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setImmediate as turn } from 'node:timers/promises'
 import type { FreeElsewhere, FreeWish, OwnFreeCounts } from '../../cluster/free-elsewhere.js'
 import { networkOfAddress, partiesOf } from '../../format/ip.js'
 import type { Environment, Table } from '../../store/lmdb.js'
@@ -234,7 +235,7 @@ export class FreePools implements OwnFreeCounts {
       most = [...most, ...users].sort((one, other) => other.bytes - one.bytes).slice(0, max)
       isMore = page.length === listedAtOnce
       start = Buffer.from(`${page.at(-1)?.name ?? ''}\0`)
-      if (isMore) await new Promise((resolve) => setImmediate(resolve))
+      if (isMore) await turn()
     }
     return { known, most: most.map(({ name, bytes }) => ({ name: name.slice(2), bytes })) }
   }

@@ -1,3 +1,4 @@
+import { setImmediate as turn } from 'node:timers/promises'
 import type { Log } from '../../actor/log.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
@@ -52,14 +53,14 @@ export class StoredRecovery {
     if (isRefusal(listed)) return listed
     let count = 0
     for (const group of uploads.stored.groups()) {
-      if (count++ % restEvery === 0) await new Promise((resolve) => setImmediate(resolve))
+      if (count++ % restEvery === 0) await turn()
       const refusal = listed.has(group) ? await this.#mend(group) : this.#lost(group)
       if (refusal !== undefined) return refusal
     }
     const own = [...listed].filter((group) => this.#isOwn(group))
     const newestMs = Math.max(0, ...own.slice(-1).map(timeOf))
     for (const group of own) {
-      if (count++ % restEvery === 0) await new Promise((resolve) => setImmediate(resolve))
+      if (count++ % restEvery === 0) await turn()
       const isYoung = timeOf(group) >= newestMs - youngestMs
       const isLooked = adopting === 'all' || (adopting === 'youngest' && isYoung)
       const refusal = isLooked ? await this.#adopt(group) : undefined
