@@ -10,7 +10,7 @@ import { begun, finalize, itemOf, sendPart, sent, stateOf } from '../conformance
 import { MemoryObjects } from '../engines/memory-objects.js'
 import { postgresAbsent, postgresFor } from '../engines/two-machines.js'
 import { eventually } from '../eventually.js'
-import { migrated, partsMachine } from './parts-rig.js'
+import { emptyEngines, migrated, partsMachine } from './parts-rig.js'
 
 const partBytes = 5_242_880
 
@@ -69,9 +69,7 @@ t.test(
   'a store that is gone: no part is acknowledged, and an end is tried again',
   postgresAbsent,
   async (t) => {
-    const { url } = await postgresFor(t)
-    await migrated(url)
-    const store = new MemoryObjects()
+    const { url, store } = await emptyEngines(t)
     const { rig } = await partsMachine(t, url, store)
     const { id, item } = await sent({ one: rig, other: rig })
     store.fails = () => refuse('upstream', 'upstream', 'away')
@@ -89,9 +87,7 @@ t.test(
   'who ended in the middle is followed, and who stood still changes nothing more',
   postgresAbsent,
   async (t) => {
-    const { url } = await postgresFor(t)
-    await migrated(url)
-    const store = new MemoryObjects()
+    const { url, store } = await emptyEngines(t)
     const one = await partsMachine(t, url, store)
     const { id } = await sent({ one: one.rig, other: one.rig })
     // A machine that has claimed it and is killed: nobody renews its claim.
@@ -117,9 +113,7 @@ t.test(
 )
 
 t.test('an end that was ordered is carried out by another machine', postgresAbsent, async (t) => {
-  const { url } = await postgresFor(t)
-  await migrated(url)
-  const store = new MemoryObjects()
+  const { url, store } = await emptyEngines(t)
   const one = await partsMachine(t, url, store)
   const { id } = await sent({ one: one.rig, other: one.rig })
   await one.records.load(id)
@@ -136,9 +130,7 @@ t.test('an end that was ordered is carried out by another machine', postgresAbse
 })
 
 t.test('bounds count what others have', postgresAbsent, async (t) => {
-  const { url } = await postgresFor(t)
-  await migrated(url)
-  const store = new MemoryObjects()
+  const { url, store } = await emptyEngines(t)
   const more = { partsMaxBytes: 8 * partBytes }
   const one = (await partsMachine(t, url, store, more)).rig
   const other = (await partsMachine(t, url, store, more)).rig
@@ -159,9 +151,7 @@ t.test(
   'what nobody needs is removed: expired uploads, and objects that are no parts',
   postgresAbsent,
   async (t) => {
-    const { url } = await postgresFor(t)
-    await migrated(url)
-    const store = new MemoryObjects()
+    const { url, store } = await emptyEngines(t)
     const one = await partsMachine(t, url, store)
     const id = await begun(one.rig)
     await sendPart(one.rig, id, 0, Buffer.alloc(1000))
@@ -192,9 +182,7 @@ t.test(
   'a request that brings bytes to another machine brings no more after a HEAD',
   postgresAbsent,
   async (t) => {
-    const { url } = await postgresFor(t)
-    await migrated(url)
-    const store = new MemoryObjects()
+    const { url, store } = await emptyEngines(t)
     const [one, other] = [await partsMachine(t, url, store), await partsMachine(t, url, store)]
     const id = await begun(one.rig)
     await one.records.load(id)
@@ -217,9 +205,7 @@ t.test(
   'who removes what is over, and stood still, removes nothing that went on',
   postgresAbsent,
   async (t) => {
-    const { url } = await postgresFor(t)
-    await migrated(url)
-    const store = new MemoryObjects()
+    const { url, store } = await emptyEngines(t)
     const [one, other] = [await partsMachine(t, url, store), await partsMachine(t, url, store)]
     const { id } = await sent({ one: one.rig, other: one.rig })
     await other.records.load(id)
@@ -237,9 +223,7 @@ t.test(
   'an item that another machine has accepted gets the receipt of that machine',
   postgresAbsent,
   async (t) => {
-    const { url } = await postgresFor(t)
-    await migrated(url)
-    const store = new MemoryObjects()
+    const { url, store } = await emptyEngines(t)
     const accepted = new Map<Id, string>()
     const machines = (name: string): ItemsElsewhere => ({
       async add(items) {

@@ -10,6 +10,8 @@ import type { ObjectStore } from '../../src/source/objects/object-store.js'
 import { PartObjects } from '../../src/upload/parts/part-objects.js'
 import { SharedRecords } from '../../src/upload/parts/shared-records.js'
 import { openUploadTables } from '../../src/upload/records/uploads.js'
+import { MemoryObjects } from '../engines/memory-objects.js'
+import { postgresFor } from '../engines/two-machines.js'
 import { scratch } from '../scratch.js'
 import { type RigOptions, type UploadRig, uploadRig } from '../upload/upload-rig.js'
 
@@ -25,6 +27,15 @@ export async function migrated(url: string): Promise<void> {
   const sessions = new PostgresSessions(url, 1, 10_000)
   await migrateCluster(sessions)
   await sessions.close()
+}
+
+/** A database that has the tables, by its URL, and a store: both without anything in them. */
+export async function emptyEngines(
+  t: Test,
+): Promise<{ readonly url: string; readonly store: MemoryObjects }> {
+  const { url } = await postgresFor(t)
+  await migrated(url)
+  return { url, store: new MemoryObjects() }
 }
 
 /** `url`: of a database with the tables. Everything is closed after the test. */
