@@ -92,11 +92,3 @@ export function schemaStatements(): readonly string[] {
       `${tagsOf} FROM transactions ARRAY JOIN ${allTags}`,
   ]
 }
-
-/** Writes the tags of rows that were in `transactions` before the view was made. */
-export function tagStatement(fromHeight: number, toHeight: number): string {
-  return (
-    `INSERT INTO ${tagTable} ${tagsOf} FROM transactions ARRAY JOIN ${allTags} ` +
-    `WHERE height BETWEEN ${fromHeight} AND ${toHeight}`
-  )
-}

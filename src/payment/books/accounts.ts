@@ -144,14 +144,6 @@ export class Accounts {
   }
 }
 
-/** The transfer of a credit, whether it happened now or before. Throws on anything else: it can only be a bug. */
-export function creditedBy(outcome: CommitOutcome): Transfer {
-  if (isRejected(outcome)) throw new Error(`a credit was refused: ${outcome.rejected} at ${outcome.at}`)
-  const [transfer] = outcome.transfers
-  if (transfer === undefined) throw new Error('a credit without a transfer')
-  return transfer
-}
-
 /** What is written with a payment, so that it is found in the history of its wallet. */
 export function historyRecord(wallet: string, atMs: number, transferId: string): RecordChange {
   return { kind: historyKind, key: historyKey(wallet, { atMs, id: transferId }), value: '1' }
