@@ -1,10 +1,10 @@
-import { Backoff } from '../actor/backoff.js'
 import { type Clock, type Timer, withinTime } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { Outage } from '../actor/outage.js'
 import { GroupCommit } from '../ledger/group.js'
-import { type AskDatabase, isRefusedData, PostgresSessions } from '../ledger/postgres-session.js'
+import { type AskDatabase, PostgresSessions } from '../ledger/postgres-session.js'
 import { sha256 } from '../proof/digest.js'
+import { DatabaseCalls } from './database-calls.js'
 import type { FreeElsewhere, FreeVerdict, FreeWish, OwnFreeCounts } from './free-elsewhere.js'
 
 export interface PostgresFreeOptions {
@@ -57,7 +57,7 @@ export class PostgresFree implements FreeElsewhere {
   readonly #looks: GroupCommit<readonly string[], ReadonlyMap<string, number>>
   readonly #changed = new Set<string>()
   readonly #lookedAgain = new Set<string>()
-  readonly #rest: Backoff
+  readonly #calls: DatabaseCalls
   readonly #timers: readonly Timer[]
   #isCompared = false
   #isFlushing = false
@@ -65,12 +65,19 @@ export class PostgresFree implements FreeElsewhere {
   #isClosed = false
 
   constructor(private readonly options: PostgresFreeOptions) {
-    const { databaseUrl, clock, log, restMs = 3000 } = options
+    const { databaseUrl, clock, log, patienceMs = 400, restMs = 3000 } = options
     this.#sessions = new PostgresSessions(databaseUrl, connectionsMax, answerMs, answerMs)
     this.#takes = new GroupCommit((takes) => this.#take(takes), takesMax)
     this.#looks = new GroupCommit((looks) => this.#look(looks), looksMax)
-    this.#rest = new Backoff({ failuresMax: 1, restMs, restMaxMs: restMs }, clock)
     this.#outage = new Outage(log, down, 'the free bytes of the cluster are counted again')
+    this.#calls = new DatabaseCalls({
+      clock,
+      limitMs: patienceMs,
+      restMs,
+      onFailed: (error) => this.#failed(error),
+      // Who writes knows more: a database may be read that takes no rows.
+      onWell: () => options.isReading === true && this.#outage.well(),
+    })
     this.#timers = [
       ...(options.isReading === true ? [] : [clock.every(flushMs, () => void this.flush())]),
       clock.every(againMs, () => this.#lookedAgain.clear()),
@@ -81,14 +88,14 @@ export class PostgresFree implements FreeElsewhere {
   }
 
   async take(wishes: readonly FreeWish[]): Promise<FreeVerdict | undefined> {
-    const verdict = await this.#inTime(() => this.#takes.add(wishes))
+    const verdict = await this.#call(() => this.#takes.add(wishes))
     // Whatever becomes of the question: the count here includes what was taken.
     if (verdict === undefined) this.changed(wishes.map(({ key }) => key))
     return verdict
   }
 
   look(keys: readonly string[]): Promise<ReadonlyMap<string, number> | undefined> {
-    return this.#inTime(() => this.#looks.add(keys))
+    return this.#call(() => this.#looks.add(keys))
   }
 
   lookAgain(keys: readonly string[]): Promise<ReadonlyMap<string, number> | undefined> | undefined {
@@ -107,7 +114,7 @@ export class PostgresFree implements FreeElsewhere {
 
   /** Writes what has changed, and compares all where that is due. Never rejects. */
   async flush(): Promise<void> {
-    if (this.#isFlushing || this.#isClosed || this.#rest.isOn) return
+    if (this.#isFlushing || this.#isClosed || this.#calls.isPaused) return
     this.#isFlushing = true
     try {
       if (!this.#isCompared) {
@@ -127,9 +134,9 @@ export class PostgresFree implements FreeElsewhere {
           throw error
         }
       }
-      this.#well()
+      this.#outage.well()
     } catch (error) {
-      this.#failed(error)
+      this.#calls.failed(error)
     } finally {
       this.#isFlushing = false
     }
@@ -144,18 +151,8 @@ export class PostgresFree implements FreeElsewhere {
     await withinTime(this.options.clock, 1000, this.#sessions.close(), undefined)
   }
 
-  async #inTime<T>(ask: () => Promise<T>): Promise<T | undefined> {
-    if (this.#rest.isOn || this.#isClosed) return undefined
-    const { clock, patienceMs = 400 } = this.options
-    const asking = ask().catch((error: unknown) => {
-      if (!isRefusedData(error)) this.#failed(error)
-      return undefined
-    })
-    const late = Symbol('late')
-    const answer = await withinTime(clock, patienceMs, asking, late)
-    if (typeof answer !== 'symbol') return answer
-    this.#failed(new Error('no answer in time'))
-    return undefined
+  async #call<T>(run: () => Promise<T>): Promise<T | undefined> {
+    return this.#isClosed ? undefined : (await this.#calls.call(run))?.answer
   }
 
   /** Takes of one group are judged in their order, while nobody else changes their counts. */
@@ -230,17 +227,10 @@ export class PostgresFree implements FreeElsewhere {
     }
   }
 
-  #well(): void {
-    this.#rest.well()
-    this.#outage.well()
-  }
-
-  #failed(error: unknown): void {
-    if (!(error instanceof Error) || error instanceof TypeError) throw error
-    this.#rest.failed()
+  #failed({ message }: Error): void {
     // It may have lost what it had not flushed, or be another one.
     this.#isCompared = false
-    if (!this.#isClosed) this.#outage.failed({ reason: error.message })
+    if (!this.#isClosed) this.#outage.failed({ reason: message })
   }
 }
 

@@ -1,10 +1,10 @@
-import { Backoff } from '../actor/backoff.js'
 import { type Clock, withinTime } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { Outage } from '../actor/outage.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { GroupCommit } from '../ledger/group.js'
 import { PostgresSessions } from '../ledger/postgres-session.js'
+import { DatabaseCalls } from './database-calls.js'
 import type { ItemElsewhere, ItemsElsewhere, ReceiptFacts } from './items-elsewhere.js'
 
 export interface PostgresItemsOptions {
@@ -37,31 +37,36 @@ const [addsMax, looksMax] = [20, 200]
  */
 export class PostgresItems implements ItemsElsewhere {
   readonly #sessions: PostgresSessions
-  readonly #rest: Backoff
+  readonly #calls: DatabaseCalls
   readonly #adds: GroupCommit<readonly ItemElsewhere[], true>
   readonly #looks: GroupCommit<Id, Found>
-  readonly #outage: Outage
 
   constructor(private readonly options: PostgresItemsOptions) {
-    const { databaseUrl, clock, log } = options
+    const { databaseUrl, clock, log, patienceMs = 800 } = options
+    const outage = new Outage(log, down, 'the items of the cluster are known again')
     this.#sessions = new PostgresSessions(databaseUrl, connectionsMax, answerMs, answerMs)
-    this.#rest = new Backoff({ failuresMax: 1, restMs, restMaxMs: restMs }, clock)
+    this.#calls = new DatabaseCalls({
+      clock,
+      limitMs: patienceMs,
+      restMs,
+      onFailed: ({ message }) => outage.failed({ reason: message }),
+      onWell: () => outage.well(),
+    })
     this.#adds = new GroupCommit((orders) => this.#add(orders), addsMax)
     this.#looks = new GroupCommit((ids) => this.#look(ids), looksMax)
-    this.#outage = new Outage(log, down, 'the items of the cluster are known again')
   }
 
   async add(items: readonly ItemElsewhere[]): Promise<boolean> {
-    return (await this.#inTime(() => this.#adds.add(items))) === true
+    return (await this.#calls.call(() => this.#adds.add(items))) !== undefined
   }
 
   async has(id: Id): Promise<boolean | undefined> {
-    return (await this.#inTime(() => this.#looks.add(id)))?.isElsewhere
+    return (await this.#calls.call(() => this.#looks.add(id)))?.answer.isElsewhere
   }
 
   async receiptOf(id: Id): Promise<ReceiptFacts | 'none' | undefined> {
-    const found = await this.#inTime(() => this.#looks.add(id))
-    return found && (found.receipt ?? 'none')
+    const found = await this.#calls.call(() => this.#looks.add(id))
+    return found && (found.answer.receipt ?? 'none')
   }
 
   close(): Promise<void> {
@@ -101,28 +106,5 @@ export class PostgresItems implements ItemsElsewhere {
         ? { isElsewhere, receipt: JSON.parse(receipt) as ReceiptFacts }
         : { isElsewhere }
     })
-  }
-
-  async #inTime<T>(ask: () => Promise<T>): Promise<T | undefined> {
-    if (this.#rest.isOn) return undefined
-    const { clock, patienceMs = 800 } = this.options
-    const asking = ask().then(
-      (answer) => ({ answer }),
-      (error: unknown) => ({ error }),
-    )
-    const outcome = await withinTime(clock, patienceMs, asking, { error: new Error('no answer in time') })
-    if ('answer' in outcome) {
-      this.#rest.well()
-      this.#outage.well()
-      return outcome.answer
-    }
-    this.#failed(outcome.error)
-    return undefined
-  }
-
-  #failed(error: unknown): void {
-    if (!(error instanceof Error) || error instanceof TypeError) throw error
-    this.#rest.failed()
-    this.#outage.failed({ reason: error.message })
   }
 }

@@ -1,7 +1,7 @@
-import { Backoff } from '../actor/backoff.js'
 import { type Clock, withinTime } from '../actor/clock.js'
 import { refuse } from '../format/refusal.js'
-import { type AskDatabase, isRefusedData, PostgresSessions } from '../ledger/postgres-session.js'
+import { type AskDatabase, PostgresSessions } from '../ledger/postgres-session.js'
+import { DatabaseCalls } from './database-calls.js'
 import { EngineAway } from './engine-away.js'
 import {
   type DatabaseRow,
@@ -30,17 +30,18 @@ export const namedMaxMs = 1_800_000
  */
 export class PostgresUploads {
   readonly #sessions: PostgresSessions
-  readonly #rest: Backoff
+  readonly #calls: DatabaseCalls
 
   /** `process`: a UUID of this process. */
   constructor(
     databaseUrl: string,
     readonly process: string,
     private readonly clock: Clock,
-    private readonly answerMs = usualAnswerMs,
+    answerMs = usualAnswerMs,
   ) {
     this.#sessions = new PostgresSessions(databaseUrl, connectionsMax, answerMs, answerMs)
-    this.#rest = new Backoff({ failuresMax: 1, restMs, restMaxMs: restMs }, clock)
+    // The client of the database has its own times, but none for a line of others who wait.
+    this.#calls = new DatabaseCalls({ clock, limitMs: 2 * answerMs, restMs })
   }
 
   /** Undefined: there is no such upload. `cut`, `seq`: parts up to there are known. */
@@ -155,7 +156,7 @@ export class PostgresUploads {
    * the database. Resolves with the object that is a part no more, or null; undefined: this writer adds no parts any more.
    */
   addPart(id: string, part: UploadPart, writer: number, namedMs: number): Promise<string | null | undefined> {
-    return this.#act(() =>
+    return this.#call(() =>
       this.#sessions.transaction(begin, async (ask) => {
         const [row] = await ask<DatabaseRow>(
           `SELECT (SELECT object FROM cluster_upload_parts WHERE upload = $1 AND start = $4) AS known
@@ -173,7 +174,7 @@ export class PostgresUploads {
 
   /** Parts from a place on are gone. Resolves with their objects. */
   cutParts(id: string, from: number, writer: number): Promise<string[]> {
-    return this.#act(() =>
+    return this.#call(() =>
       this.#sessions.transaction(begin, async (ask) => {
         const locked = 'SELECT id FROM cluster_uploads WHERE id = $1 AND takes AND writer = $2 FOR UPDATE'
         if ((await ask(locked, [id, writer])).length === 0) return []
@@ -277,33 +278,14 @@ export class PostgresUploads {
   }
 
   #rows(text: string, values: readonly unknown[] = []): Promise<DatabaseRow[]> {
-    return this.#act(() => this.#sessions.ask<DatabaseRow>(text, values))
+    return this.#call(() => this.#sessions.ask<DatabaseRow>(text, values))
   }
 
-  async #act<T>(act: () => Promise<T>): Promise<T> {
-    if (this.#rest.isOn) throw away
-    const late = Symbol('late')
-    const answering = act()
-    // The client of the database has its own times, but none for a line of others who wait.
-    const answer = await withinTime<T, symbol>(this.clock, 2 * this.answerMs, answering, late).catch(
-      (error: unknown) => {
-        if (!(error instanceof Error) || error instanceof TypeError) throw error
-        if (!isRefusedData(error)) this.#rest.failed()
-        throw away
-      },
-    )
-    if (isLate(answer, late)) {
-      answering.catch(() => undefined)
-      this.#rest.failed()
-      throw away
-    }
-    this.#rest.well()
-    return answer
+  async #call<T>(run: () => Promise<T>): Promise<T> {
+    const outcome = await this.#calls.call(run)
+    if (outcome === undefined) throw away
+    return outcome.answer
   }
-}
-
-function isLate<T>(answer: T | symbol, late: symbol): answer is symbol {
-  return answer === late
 }
 
 const away = new EngineAway(refuse('busy', 'self', 'the database of the cluster does not answer'))
