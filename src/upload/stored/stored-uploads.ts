@@ -5,9 +5,10 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { GuardedObjects } from '../../source/objects/guarded-objects.js'
 import type { TierKeys } from '../../source/tier/tier-keys.js'
 import { readMarker } from '../../source/tier/tier-marker.js'
-import { diskRefusal, isDiskError, tryWrite } from '../../store/disk-error.js'
+import { diskRefusal, isDiskError } from '../../store/disk-error.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
 import type { Uploads } from '../records/uploads.js'
+import { EndedGroups } from './ended-groups.js'
 import { GroupReader } from './group-reader.js'
 import { handOver } from './handed-over.js'
 import type { PlacesSeen } from './log-bytes.js'
@@ -63,11 +64,8 @@ export interface StoredUploadsOptions {
 const [usualAgainMs, usualLookMs, removeMs] = [2000, 10_000, 1000] as const
 /** Between two looks at what hung in the store when its machine was taken over, and at who is gone. */
 const [usualAdoptMs, tendMs] = [600_000, 5000] as const
-const notRemoved = 'permanent uploads cannot be removed from the object store'
-/** A store that hung carries PUTs out when it goes on: what is in doubt is removed when it has been well for so long. */
-const usualDoubtMs = 10_000
-/** Groups that are removed in one go, and items that are put once more. */
-const [removedAtOnce, putAgainAtOnce] = [64, 512] as const
+/** Items that are put once more at the same time. */
+const putAgainAtOnce = 512
 
 /** Accepted uploads in the object store, beside the log of this machine, until they are permanent. */
 export class StoredUploads {
@@ -77,21 +75,32 @@ export class StoredUploads {
   /** Why nothing is accepted; undefined: all is well. */
   #why: string | undefined = 'is being opened'
   #timers: Timer[] = []
-  #removing: Promise<void> | undefined
   #tending: Promise<void> | undefined
   #isRecovered = false
-  readonly #doubts = new Set<string>()
+  readonly #ended: EndedGroups
   /** What was logged last of each failure. */
   readonly #warned = new Map<string, string>()
-  /** Since when the store answers again, by the monotonic clock; undefined: it failed last. */
-  #wellMs: number | undefined
   #work: Promise<void> = Promise.resolve()
   readonly #abort = new AbortController()
 
   constructor(
     private readonly parts: StoredUploadsParts,
     private readonly options: StoredUploadsOptions,
-  ) {}
+  ) {
+    const { slowStore: store, keys, node, uploads, clock, logger } = parts
+    this.#ended = new EndedGroups({
+      store,
+      keys,
+      node,
+      uploads,
+      clock,
+      signal: this.#abort.signal,
+      doubtMs: options.doubtMs,
+      onRefused: (what, refusal) => this.#warn(what, refusal),
+      onWell: (what) => this.#warned.delete(what),
+      onDiskError: (err) => logger.warn({ err }, 'removed groups of uploads could not be written down'),
+    })
+  }
 
   /** Opens it in the background, again and again while the store cannot be reached. */
   start(): void {
@@ -135,7 +144,7 @@ export class StoredUploads {
     this.#why = 'is closed'
     for (const timer of this.#timers) timer.cancel()
     await this.#writer?.stop()
-    await Promise.all([this.#work, this.#removing, this.#tending])
+    await Promise.all([this.#work, this.#ended.settled(), this.#tending])
     await this.parts.takeover?.close()
     await this.parts.store.close()
   }
@@ -162,7 +171,7 @@ export class StoredUploads {
     const { clock } = this.parts
     const watch = this.#watch(secret, takeovers)
     this.#timers = [
-      clock.every(removeMs, () => this.#remove()),
+      clock.every(removeMs, () => this.#why === undefined && void this.#ended.remove()),
       clock.every(lookMs, () => void this.#look()),
       ...(watch === undefined ? [] : [clock.every(Math.min(tendMs, lookMs), () => this.#tend(watch))]),
     ]
@@ -196,7 +205,7 @@ export class StoredUploads {
       logFolder: log.folder,
       secret,
       clock,
-      onDoubt: (group) => this.#doubt(group),
+      onDoubt: (group) => this.#ended.doubt(group),
       count,
     })
     const isOurs = (key: string): boolean => decodeGroupName(keys.nameOf(key) ?? '')?.node === node
@@ -277,15 +286,6 @@ export class StoredUploads {
     }
   }
 
-  /** The store has the group or not, and its uploaders were refused. */
-  #doubt(group: string): void {
-    const { uploads } = this.parts
-    this.#doubts.add(group)
-    this.#wellMs = undefined
-    // Where the disk refuses, the next start finds a group without rows.
-    tryWrite(() => uploads.environment.write(() => uploads.stored.end(group)))
-  }
-
   /** Whether the name is still this machine's; and the sign that this one is there, where another one wants it. */
   async #look(): Promise<void> {
     const { node, logger, takeover } = this.parts
@@ -297,7 +297,7 @@ export class StoredUploads {
       logger.error({ node }, 'another machine has this name in the object store now: no uploads are accepted')
       for (const timer of this.#timers) timer.cancel()
       await Promise.all([this.#writer?.stop(), this.#tending])
-      this.#doubts.clear()
+      this.#ended.forgetDoubts()
       if (!signal.aborted) this.#work = this.#open()
       return
     }
@@ -305,59 +305,11 @@ export class StoredUploads {
     if (hasQuestion === true) await this.#takeovers?.answer(node, signal)
   }
 
-  #remove(): void {
-    if (this.#removing !== undefined || this.#why !== undefined) return
-    this.#removing = this.#removeEnded().finally(() => {
-      this.#removing = undefined
-    })
-  }
-
-  /** Groups whose items are permanent, or were refused, leave the store. */
-  async #removeEnded(): Promise<void> {
-    const { uploads, slowStore, keys, logger } = this.parts
-    const isWell = this.#doubts.size === 0 || (await this.#isWell())
-    const isDue = (group: string): boolean => isWell || !this.#doubts.has(group)
-    for (;;) {
-      const groups = uploads.stored.ended(this.#doubts.size + removedAtOnce).filter(isDue)
-      if (groups.length === 0 || this.#abort.signal.aborted) return
-      for (const group of groups) {
-        const done = await slowStore.remove(keys.group(group), this.#abort.signal)
-        if (isRefusal(done)) {
-          this.#warn(notRemoved, done)
-          return
-        }
-      }
-      this.#warned.delete(notRemoved)
-      try {
-        uploads.environment.write(() => {
-          for (const group of groups) uploads.stored.removed(group)
-        })
-        for (const group of groups) this.#doubts.delete(group)
-      } catch (error) {
-        if (!isDiskError(error)) throw error
-        logger.warn({ err: error }, 'removed groups of uploads could not be written down')
-        return
-      }
-    }
-  }
-
   /** Once for each reason: without the right to delete the bucket grows for ever. */
   #warn(what: string, { message }: Refusal): void {
     if (message === this.#warned.get(what) || this.#abort.signal.aborted) return
     this.#warned.set(what, message)
     this.parts.logger.warn({ why: message }, what)
-  }
-
-  /** Whether the store has answered for so long that what hung in it is carried out. */
-  async #isWell(): Promise<boolean> {
-    const { slowStore, keys, node, clock } = this.parts
-    const seen = await slowStore.head(keys.node(node), this.#abort.signal)
-    if (isRefusal(seen)) {
-      this.#wellMs = undefined
-      return false
-    }
-    this.#wellMs ??= clock.monotonic()
-    return clock.monotonic() - this.#wellMs >= (this.options.doubtMs ?? usualDoubtMs)
   }
 
   /** Puts what was accepted without the store, or was lost there. */
