@@ -64,14 +64,14 @@ class Loop {
   void wake() {
     if (!isOver_) uv_idle_start(idle_, [](uv_idle_t*) {});
   }
-  // It waits for events again.
-  void rest() { uv_idle_stop(idle_); }
+  // The loop waits for events again.
+  void stopWaking() { uv_idle_stop(idle_); }
 
   // Ends what turns it; the owner ends its own handles, too. `over` is called when none is left.
   void destroy(std::function<void()> over) {
     isOver_ = true;
     over_ = std::move(over);
-    rest();
+    stopWaking();
     end(idle_);
     end(check_);
   }

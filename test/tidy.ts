@@ -526,6 +526,20 @@ t.test('the page of the interface names each of its tests, and no other', async 
   t.strictSame(named.sort(), present.sort())
 })
 
+t.test('every file that a comment of the source names exists', (t) => {
+  const wrong: string[] = []
+  for (const { path, text } of [...program, ...sources('native', /\.(cc|h)$/)]) {
+    const comments = [...text.matchAll(/\/\*\*?[\s\S]*?\*\/|\/\/.*/g)].map(([comment]) => comment).join('\n')
+    for (const [, named = ''] of comments.matchAll(
+      /(?<![\w/.@:<-])((?:[a-z][\w-]*\/)+[\w-]+\.(?:ts|cc|h))\b/g,
+    ))
+      if (![named, `src/${named}`, join(dirname(path), named)].some((one) => existsSync(join(root, one))))
+        wrong.push(`${path}: ${named}`)
+  }
+  t.strictSame(wrong, [])
+  t.end()
+})
+
 t.test('every file that a document names exists', async (t) => {
   const pages = ['docs/decisions', 'docs/measurements'].flatMap((folder) =>
     readdirSync(join(root, folder)).map((name) => `${folder}/${name}`),

@@ -67,7 +67,7 @@ function takes(): void {
   }))
   const whole = cost(live, (at) => {
     const request = requests[at % 1000]!
-    buckets.take(clients.of(request), request, 1, false)
+    buckets.take(clients.of(request), request, 1, 'both')
   })
   say(
     `1 million live buckets in ${(bytes / 1e6).toFixed(1)} MB: ${(bytes / live).toFixed(1)} bytes each at load 0.5`,
@@ -232,12 +232,12 @@ async function redis(count: number): Promise<void> {
     const client = clients.at('203.0.113.1')
     if (client === undefined) throw new Error('no address')
     const request = { method: 'GET', path: '/x', header: () => 'localhost' }
-    while ('unavailable' in (await buckets.take(client, request, 1, false))) await pause(50)
+    while ('unavailable' in (await buckets.take(client, request, 1, 'both'))) await pause(50)
     const times: [number[], number[]] = [[], []]
     for (let at = 0; at < count; at += 1) {
       for (const [kind, act] of [
         () => tool.ping(),
-        () => buckets.take(client, request, 1, false),
+        () => buckets.take(client, request, 1, 'both'),
       ].entries()) {
         const began = systemClock.monotonic()
         await act()

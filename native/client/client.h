@@ -167,7 +167,7 @@ class Client {
   // Broken while JavaScript reads the inbox: reported in the next turn.
   std::vector<Breakage> brokenNext_;
 
-  void deliver();
+  void handOver();
   // The messages of this turn are reported now where there is no room for so many numbers and bytes more.
   void makeRoom(size_t numbers, size_t bytes);
   void number(int64_t value) { shared_.inbox[inboxAt_++] = static_cast<int32_t>(value); }

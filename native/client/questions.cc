@@ -7,7 +7,7 @@
 namespace client {
 
 Client::Client(uv_loop_t* loop, Shared shared, Names names, std::function<void(size_t)> hear)
-    : loop_(loop, [this] { deliver(); }),
+    : loop_(loop, [this] { handOver(); }),
       shared_(shared),
       names_(std::move(names)),
       hear_(std::move(hear)),

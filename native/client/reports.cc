@@ -7,9 +7,9 @@
 
 namespace client {
 
-void Client::deliver() {
+void Client::handOver() {
   if (delivering_ || loop_.isOver()) return;
-  loop_.rest();
+  loop_.stopWaking();
   size_t reported = 0;
   for (const Breakage& each : brokenNext_) {
     // The rest is reported in the next turn.
@@ -32,7 +32,7 @@ void Client::deliver() {
 }
 
 void Client::makeRoom(size_t numbers, size_t bytes) {
-  if (inboxAt_ + numbers > shared_.inboxLength || bytesAt_ + bytes > shared_.bytesLength) deliver();
+  if (inboxAt_ + numbers > shared_.inboxLength || bytesAt_ + bytes > shared_.bytesLength) handOver();
 }
 
 size_t Client::place(const char* bytes, size_t length) {

@@ -18,7 +18,7 @@ namespace lanes {
 using Words = uint32x4_t;
 
 inline bool able() {
-  // HWCAP_SHA1 and HWCAP_SHA2 of asm/hwcap.h.
+  // HWCAP_SHA1 and HWCAP_SHA2 of the kernel's hwcap.h.
   constexpr unsigned long both = (1ul << 5) | (1ul << 6);
   return (getauxval(AT_HWCAP) & both) == both;
 }

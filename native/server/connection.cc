@@ -68,7 +68,7 @@ void Server::ready(Connection* c, int status, int events) {
 void Server::readable(Connection* c) {
   if (!hasRoom()) {
     size_t slot = c->slot;
-    deliver();
+    handOver();
     if (slots_[slot] != c || !hasRoom()) return;
   }
   bool ahead = c->phase == Phase::kAnswering && !c->reading;
@@ -173,7 +173,7 @@ void Server::takeBody(Connection* c, uint8_t* bytes, size_t length) {
   }
   bool last = !c->unread();
   c->in.assign(reinterpret_cast<char*>(bytes + used), length - used);
-  if (kept > 0 || last) tell(kData, c, static_cast<size_t>(bytes - shared_.bytes), kept, last);
+  if (kept > 0 || last) pushEvent(kData, c, static_cast<size_t>(bytes - shared_.bytes), kept, last);
   bytesAt_ += used;
   if (last) c->reading = false;
   else if (c->ends) cutOff(c);
@@ -293,7 +293,7 @@ void Server::writable(Connection* c) {
     if (c->isFull()) return;
   }
   if (c->ended) return finish(c);
-  if (c->wants) tell(kWritable, c);
+  if (c->wants) pushEvent(kWritable, c);
   // Large bodies wait for room again and again, so writing stays watched until JavaScript no longer answers.
   else arm(c, c->events & ~UV_WRITABLE);
   c->wants = false;
@@ -307,7 +307,7 @@ void Server::lookAt(Connection* c) {
   bool isMoving = waiting < c->waiting;
   if (isMoving) c->since = now_;
   // It sees no other sign of it: sealed bytes count as sent.
-  if (isMoving && c->tls != nullptr && c->wants) tell(kWritable, c);
+  if (isMoving && c->tls != nullptr && c->wants) pushEvent(kWritable, c);
   c->waiting = waiting;
   if (c->body.length > 0) arm(c, c->events | UV_WRITABLE);
 }
@@ -353,7 +353,7 @@ void Server::release(size_t slot) {
 // Answers what cannot be a request, where nothing else was answered yet, and ends the connection.
 void Server::refuse(Connection* c, const Fault& fault) {
   if (c->begun && c->phase == Phase::kAnswering) return gone(c);
-  if (c->phase == Phase::kAnswering) tell(kGone, c);
+  if (c->phase == Phase::kAnswering) pushEvent(kGone, c);
   const char* reason = fault.status == 400   ? "Bad Request"
                        : fault.status == 408 ? "Request Timeout"
                        : fault.status == 431 ? "Request Header Fields Too Large"
@@ -384,7 +384,7 @@ void Server::linger(Connection* c) {
 
 // The client has left, or took too long.
 void Server::gone(Connection* c) {
-  if (c->phase == Phase::kAnswering && !c->ended) tell(kGone, c);
+  if (c->phase == Phase::kAnswering && !c->ended) pushEvent(kGone, c);
   settleRepeat(c, kLeft);
   remove(c);
 }

@@ -108,18 +108,18 @@ export class FallbackWire implements Wire, ConnectionServer {
 
   tellData(slot: number, piece: Buffer, last: boolean): void {
     this.#makeRoom(piece.length)
-    this.#tell(message.data, slot, this.#put(piece), piece.length, last ? 1 : 0)
+    this.#pushEvent(message.data, slot, this.#put(piece), piece.length, last ? 1 : 0)
   }
 
   tellWritable(slot: number): void {
-    this.#tell(message.writable, slot, 0, 0, 0)
+    this.#pushEvent(message.writable, slot, 0, 0, 0)
   }
 
   tellGone(slot: number): void {
-    this.#tell(message.gone, slot, 0, 0, 0)
+    this.#pushEvent(message.gone, slot, 0, 0, 0)
   }
 
-  #tell(...numbers: number[]): void {
+  #pushEvent(...numbers: number[]): void {
     this.inbox.set(numbers, this.#at)
     this.#at += shortMessage
     this.wake()
@@ -134,7 +134,7 @@ export class FallbackWire implements Wire, ConnectionServer {
 
   #makeRoom(bytes: number): void {
     const reserved = field.lines + lineFields * 100 + 3 * shortMessage * this.options.connectionsMax
-    if (this.#used + bytes > this.bytes.length || this.#at + reserved > this.inbox.length) this.#deliver()
+    if (this.#used + bytes > this.bytes.length || this.#at + reserved > this.inbox.length) this.#handOver()
   }
 
   hasRoom(connection: FallbackConnection): boolean {
@@ -152,10 +152,10 @@ export class FallbackWire implements Wire, ConnectionServer {
   wake(): void {
     if (this.#waking || this.#delivering) return
     this.#waking = true
-    setImmediate(() => this.#deliver())
+    setImmediate(() => this.#handOver())
   }
 
-  #deliver(): void {
+  #handOver(): void {
     if (this.#delivering) return
     this.#waking = false
     const again = this.#again
@@ -246,7 +246,7 @@ export class FallbackWire implements Wire, ConnectionServer {
     // Who waits to be accepted would be reset with the socket: accepted in the first turn of the loop, read in the second.
     await turn()
     await turn()
-    this.#deliver()
+    this.#handOver()
     this.#stop()
   }
 

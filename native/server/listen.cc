@@ -80,7 +80,7 @@ struct Address {
 }  // namespace
 
 Server::Server(uv_loop_t* loop, Shared shared, Limits limits, std::function<void(size_t)> hear)
-    : loop_(loop, [this] { deliver(); }), shared_(shared), limits_(limits), hear_(std::move(hear)), retry_(loop_.timer(this)) {
+    : loop_(loop, [this] { handOver(); }), shared_(shared), limits_(limits), hear_(std::move(hear)), retry_(loop_.timer(this)) {
   uv_unref(retry_);
 }
 
@@ -204,13 +204,13 @@ void Server::add(int fd, uint64_t who, const Ip& ip) {
   arm(c, UV_READABLE);
 }
 
-// Every kind of message that needs no more than this fits, however many connections have one to tell.
+// Every kind of message that needs no more than this fits, however many connections have one to report.
 bool Server::hasRoom() const {
   return requests_ < kTurnMax && inboxAt_ + inboxReserve(limits_.connectionsMax) <= shared_.inboxLength &&
          bytesAt_ + kBytesMin <= shared_.bytesLength;
 }
 
-void Server::tell(int32_t kind, const Connection* c, size_t start, size_t length, bool last) {
+void Server::pushEvent(int32_t kind, const Connection* c, size_t start, size_t length, bool last) {
   // The inbox has room for one message of every connection in each turn. More is a bug that would write over foreign memory.
   if (inboxAt_ + kShortMessage > shared_.inboxLength) abort();
   int32_t* out = shared_.inbox + inboxAt_;
@@ -229,9 +229,9 @@ void Server::later(size_t slot) {
   if (!delivering_) loop_.wake();
 }
 
-void Server::deliver() {
+void Server::handOver() {
   if (delivering_ || loop_.isOver()) return;
-  loop_.rest();
+  loop_.stopWaking();
   size_t taken = 0;
   for (int round = 0; round < kRoundsMax; round += 1) {
     if (repeats_ != nullptr) repeats_->answered = 0;
@@ -374,7 +374,7 @@ void Server::destroy(std::function<void()> over) {
   if (loop_.isOver()) return;
   shut();
   loop_.destroy(std::move(over));
-    for (Connection* c : slots_) {
+  for (Connection* c : slots_) {
     if (c != nullptr) remove(c);
   }
   loop_.end(retry_);

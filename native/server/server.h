@@ -166,12 +166,12 @@ class Server {
   void retry();
   void crowdOut();
   void add(int fd, uint64_t who, const Ip& ip);
-  void deliver();
+  void handOver();
   void takeUp(size_t slot);
   void later(size_t slot);
   bool hasRoom() const;
   bool put(const uint8_t* body, size_t length, std::string* to);
-  void tell(int32_t kind, const Connection* connection, size_t start = 0, size_t length = 0, bool last = false);
+  void pushEvent(int32_t kind, const Connection* connection, size_t start = 0, size_t length = 0, bool last = false);
 
   void ready(Connection* c, int status, int events);
   void readable(Connection* c);

@@ -10,6 +10,9 @@ export type Named = Pick<Request, 'method' | 'path' | 'header'>
 
 export type BucketKind = 'ip' | 'resource'
 
+/** Whose tokens an answer costs: those of the client alone, or those of the client and of the resource. */
+export type TakenFrom = 'client' | 'both'
+
 /** A take that was refused: nothing was taken. */
 export interface Shortage {
   readonly short: BucketKind
@@ -27,9 +30,9 @@ export interface Buckets extends Credits {
    * Takes exactly `tokens` (integer, 1 at least) from the client's bucket and from the resource's, or nothing. Regular tokens
    * are used before paid ones. A take with paid tokens takes nothing from the resource's bucket. Where that bucket is short, a
    * client that has used little (`hasUsedLittle`) passes all the same; else the client's paid tokens are used, so that a client
-   * pays once for egress. `only`: only the client's bucket is used.
+   * pays once for egress. `from`: `client` leaves the bucket of the resource out.
    */
-  take(client: Client, named: Named, tokens: number, only: boolean): Taking | Promise<Taking>
+  take(client: Client, named: Named, tokens: number, from: TakenFrom): Taking | Promise<Taking>
   /**
    * Undefined where the bucket is not in memory, because it was not used lately and has no paid tokens: then it is
    * full. Rejects as `credit` does.

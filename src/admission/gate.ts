@@ -92,7 +92,7 @@ export class Gate implements Admission {
     const prepaidTokens = charge.firstTokenTaken === true ? 1 : 0
     const tokens = tokensOf(charge.bytes) - prepaidTokens
     if (tokens === 0) return free
-    const taking = buckets.take(client, charge.request, tokens, false)
+    const taking = buckets.take(client, charge.request, tokens, 'both')
     if (!(taking instanceof Promise)) return this.#outcome(charge, client, taking, counts)
     return taking.then((outcome) => this.#outcome(charge, client, outcome, counts))
   }
@@ -101,7 +101,7 @@ export class Gate implements Admission {
     const { clients, buckets, payments, throttle } = this.parts
     const client = clients.of(request)
     if (this.#isExempt(client, name)) return false
-    const taking = buckets.take(client, request, 1, true)
+    const taking = buckets.take(client, request, 1, 'client')
     const answer = (outcome: Taking): Denial | boolean => {
       if (outcome instanceof Ticket) {
         this.#count(outcome, this.#counts.data)
@@ -213,7 +213,7 @@ export class Gate implements Admission {
       return paid
     }
     const tokens = tokensOf(charge.bytes) - (charge.firstTokenTaken === true ? 1 : 0)
-    const taking = await this.parts.buckets.take(client, charge.request, Math.max(tokens, 1), true)
+    const taking = await this.parts.buckets.take(client, charge.request, Math.max(tokens, 1), 'client')
     if (taking instanceof Ticket) {
       taking.lines = paid.lines
       if (charge.firstTokenTaken === true && tokens > 0) taking.prepaidTokens = 1

@@ -13,6 +13,7 @@ import {
   type Named,
   readResourceName,
   type Shortage,
+  type TakenFrom,
   Ticket,
 } from './buckets.js'
 import type { Client, Clients } from './clients.js'
@@ -43,13 +44,13 @@ export class MemoryBuckets implements Buckets {
     // Their keeper writes the rules into the memory that all threads share.
   }
 
-  take(client: Client, named: Named, tokens: number, only: boolean): Ticket | Shortage {
+  take(client: Client, named: Named, tokens: number, from: TakenFrom): Ticket | Shortage {
     const { ip, resource } = this.parts
     if (!ip.take(client.key, tokens)) {
       return { short: 'ip', retrySeconds: ip.secondsUntil(client.key, tokens) }
     }
     const { tookPaid, hadRegular, rules } = ip
-    if (only || tookPaid > 0) return new MemoryTicket(this.parts, client.key, tokens, tookPaid)
+    if (from === 'client' || tookPaid > 0) return new MemoryTicket(this.parts, client.key, tokens, tookPaid)
     const key = this.keyOf(named)
     if (resource.take(key, tokens)) {
       const { tookPaid: resourcePaid } = resource

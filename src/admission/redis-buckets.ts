@@ -12,6 +12,7 @@ import {
   type Named,
   readResourceName,
   resourceName,
+  type TakenFrom,
   type Taking,
   Ticket,
 } from './buckets.js'
@@ -72,12 +73,12 @@ export class RedisBuckets implements Buckets {
     this.#rules = rules
   }
 
-  async take(client: Client, named: Named, tokens: number, only: boolean): Promise<Taking> {
+  async take(client: Client, named: Named, tokens: number, from: TakenFrom): Promise<Taking> {
     const { redis } = this.parts
     const { ip, resource } = this.#rules
     const keys = [ipKey(client.address), resourceKey(named)] as const
     const run = (): Promise<number[]> =>
-      this.#redis.bucketTake(...keys, tokens, only ? 1 : 0, ...both(ip, resource))
+      this.#redis.bucketTake(...keys, tokens, from === 'client' ? 1 : 0, ...both(ip, resource))
     const ticketOf = (found: readonly number[]): RedisTicket => {
       const [, regular = 0, paid = 0, resourceRegular = 0, resourcePaid = 0] = found
       const giveBack = (counts: readonly number[]): void => this.#give(keys, counts)

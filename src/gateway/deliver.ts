@@ -59,10 +59,10 @@ export class Delivery {
   }
 
   /** Records that the answer depends on a manifest, too: it counts as used, and the response cache checks its generation. */
-  restsOn(exchange: Exchange, { entry, content }: Extract<Located, { at: 'store' }>): void {
+  dependsOnManifest(exchange: Exchange, { entry, content }: Extract<Located, { at: 'store' }>): void {
     const { touches, repeating } = this.parts
     touches.touch(entry, content)
-    repeating.rest(exchange, entry)
+    repeating.dependOn(exchange, entry)
   }
 
   /** Answers with a refusal. */
@@ -79,10 +79,10 @@ export class Delivery {
   }
 
   /**
-   * Runs the rest of an exchange without a caller that waits. A bug in it is logged, and answered 500 while the client is there.
+   * Runs an exchange without a caller that waits. A bug in it is logged, and answered 500 while the client is there.
    */
-  run(exchange: Exchange, rest: Promise<void>): void {
-    void rest.catch((error: unknown) => this.failed(exchange, error))
+  run(exchange: Exchange, work: Promise<void>): void {
+    void work.catch((error: unknown) => this.failed(exchange, error))
   }
 
   /** Answers 500 after a bug, and logs it. */
@@ -104,7 +104,7 @@ export class Delivery {
       await this.parts.locator.check(now.entry)
       if (exchange.reply.aborted) return answerGone(this.parts.requestLog, exchange)
       enter(exchange, 'locate')
-      now = this.parts.locator.locate(id, false)
+      now = this.parts.locator.locate(id, 'take')
     }
     if (now !== found && this.answersBlocked(exchange, id, now)) return
     if (now.at === 'store') return this.#fromStore(exchange, now)
@@ -137,7 +137,7 @@ export class Delivery {
     entry?: Entry,
     absentAt?: number,
   ): Promise<OpenedContent | undefined> {
-    const { source, requestLog, options, guard, admission, finder, clientOf } = this.parts
+    const { transfers, requestLog, options, guard, admission, finder, clientOf } = this.parts
     enter(exchange, 'bring')
     if (!(await precheckExchange(admission, requestLog, exchange))) return undefined
     const provenance = readProvenance(exchange.request, options)
@@ -151,7 +151,7 @@ export class Delivery {
       (hints) => {
         const usual = { id, hints, provenance, named, client }
         const wanted = absentAt === undefined ? usual : { ...usual, absentAt }
-        return window === undefined ? source.open(wanted) : openWindow(source, wanted, window)
+        return window === undefined ? transfers.open(wanted) : openWindow(transfers, wanted, window)
       },
       () => exchange.reply.aborted,
     )

@@ -4,7 +4,7 @@ import type { Admission } from '../admission/admission-port.js'
 import type { ClientOf } from '../serving/in-slot.js'
 import type { RequestLog } from '../serving/request-log.js'
 import type { OpenedContent } from '../source/reading/transfer-client.js'
-import type { Finder, Sources } from './gateway-parts.js'
+import type { Finder, Transfers } from './gateway-parts.js'
 import type { GatewayOptions } from './gateway-rules.js'
 import type { Guard } from './guard.js'
 import type { HeadWriter } from './head.js'
@@ -17,7 +17,7 @@ export interface DeliveryParts {
   readonly requestLog: RequestLog
   readonly locator: Locator
   readonly writer: HeadWriter
-  readonly source: Sources
+  readonly transfers: Transfers
   readonly touches: Touches
   readonly repeating: Repeating
   readonly tip: Tip

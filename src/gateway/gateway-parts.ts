@@ -34,8 +34,8 @@ export interface Blobs {
   readonly segments?: SegmentReader
 }
 
-/** Brings content that is not in the store, and checks what is (source/opener.ts). */
-export interface Sources {
+/** Brings content that is not in the store, and checks what is (`TransferClient`, source/reading/transfer-client.ts). */
+export interface Transfers {
   /** Resolves as soon as size and type are known; small payloads come whole and with a digest. Never rejects. */
   open(wanted: {
     readonly id: Id
@@ -98,7 +98,7 @@ export interface GatewayParts {
   readonly catalog: Catalog
   /** Gets the blobs that were served from time to time, so that eviction keeps them. */
   readonly keeper?: Address<CatalogRequest, CatalogReply>
-  readonly source: Sources
+  readonly transfers: Transfers
   readonly blobs: Blobs
   /** Which blobs were hashed. Absent: this thread alone knows. */
   readonly sound?: SoundFiles

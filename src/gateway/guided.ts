@@ -3,7 +3,7 @@ import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { OpenedContent } from '../source/reading/transfer-client.js'
 import { weightier } from '../source/refusals.js'
 import type { Hints, Window } from '../source/source-messages.js'
-import type { Finder, Sources } from './gateway-parts.js'
+import type { Finder, Transfers } from './gateway-parts.js'
 
 /**
  * Opens `id` at the place of the client's hints or of a band. Hints with an offset are tried first, else the band, and then the
@@ -33,13 +33,13 @@ export async function openGuided(
  * only that shows how large it is.
  */
 export async function openWindow(
-  source: Pick<Sources, 'open'>,
-  wanted: Parameters<Sources['open']>[0],
+  transfers: Pick<Transfers, 'open'>,
+  wanted: Parameters<Transfers['open']>[0],
   window: Window,
 ): Promise<OpenedContent | Refusal> {
-  const opened = await source.open({ ...wanted, window })
+  const opened = await transfers.open({ ...wanted, window })
   if (!isRefusal(opened) || window.mayEndEarlier !== true) return opened
-  return opened.refused === 'unsatisfiable' || opened.refused === 'upstream' ? source.open(wanted) : opened
+  return opened.refused === 'unsatisfiable' || opened.refused === 'upstream' ? transfers.open(wanted) : opened
 }
 
 /** That what a client names as the place is blocked says nothing about an item that may lie elsewhere, too. */

@@ -11,7 +11,7 @@ import { attributesInBundle, withinBundle } from '../source/roots/learned.js'
 import type { StoredContent } from '../store/stored-content.js'
 import type { Entries } from './entries.js'
 import type { Entry } from './entry.js'
-import type { Sources } from './gateway-parts.js'
+import type { Transfers } from './gateway-parts.js'
 import { ItemWindow } from './item-window.js'
 import { manifestType } from './manifests.js'
 
@@ -34,7 +34,7 @@ export interface WindowParts {
   readonly entries: Entries
   /** What was judged when bundles were opened. */
   readonly catalog: Pick<Catalog, 'judged'>
-  readonly source: Pick<Sources, 'window'>
+  readonly transfers: Pick<Transfers, 'window'>
   /** Gets the digests of items. Absent: each thread computes them. */
   readonly keeper: Pick<Address<CatalogRequest, CatalogReply>, 'tell'> | undefined
   readonly clock: Clock
@@ -168,7 +168,7 @@ export class ItemWindows {
 
   async #judgeElsewhere(entry: Entry, root: Entry): Promise<void> {
     const { id } = entry.attributes
-    const holds = await this.parts.source.window?.(id)
+    const holds = await this.parts.transfers.window?.(id)
     if (holds === undefined || isRefusal(holds)) return
     // The catalog may know more of the item by now.
     const now = this.parts.entries.get(id)

@@ -7,7 +7,7 @@ import type { SoundFiles } from '../store/sound-files.js'
 import type { StoredContent } from '../store/stored-content.js'
 import type { Entries } from './entries.js'
 import type { Entry } from './entry.js'
-import type { Blobs, Sources } from './gateway-parts.js'
+import type { Blobs, Transfers } from './gateway-parts.js'
 import type { Guard } from './guard.js'
 import type { ItemWindow } from './item-window.js'
 import { ItemWindows, type WindowParts } from './item-windows.js'
@@ -28,6 +28,9 @@ export type Located =
   /** `absentAt`: the generation of the id at which the catalog knew nothing of it. Absent: it knows a copy that is blocked. */
   | { readonly at: 'nowhere'; readonly absentAt?: number }
 
+/** What becomes of a file that was not compared with its digest since the start: the caller waits for that, or takes it so. */
+export type OnUnchecked = 'wait' | 'take'
+
 /** Finds ids among prepared entries, then in the catalog. It calls no source and never waits. */
 export class Locator {
   #isUnreadableLogged = false
@@ -37,7 +40,7 @@ export class Locator {
   constructor(
     private readonly entries: Entries,
     private readonly blobs: Blobs,
-    private readonly source: Sources,
+    private readonly transfers: Transfers,
     private readonly sound: SoundFiles,
     private readonly log: Log,
     private readonly checkWaitBytes: number,
@@ -47,7 +50,7 @@ export class Locator {
     this.#windows = new ItemWindows({
       ...learning,
       entries,
-      source,
+      transfers: this.transfers,
       checkWaitBytes,
       open: (entry) => this.#readable(entry),
       isSound: (entry, content) => entry.isSound(content, sound),
@@ -65,13 +68,13 @@ export class Locator {
     return content === 'unreadable' ? undefined : content
   }
 
-  /** `patient`: false where the caller has waited for a check already and takes the bytes unchecked. */
-  locate(id: Id, patient = true): Located {
+  /** `onUnchecked`: `take` where the caller has waited for a check already. */
+  locate(id: Id, onUnchecked: OnUnchecked = 'wait'): Located {
     const entry = this.entries.get(id)
     if (entry === undefined) return { at: 'nowhere', absentAt: this.entries.absentAt }
     // A copy that must not be served is none: the item is looked for elsewhere.
     if (this.guard?.hasBlockedCopy(entry) === true) return { at: 'nowhere' }
-    if (entry.path === undefined) return this.#inBundle(entry, patient)
+    if (entry.path === undefined) return this.#inBundle(entry, onUnchecked)
     const content = this.#open(entry, entry.path)
     // The fetcher tries to open it again, and fetches from the sources where it cannot either.
     if (content === 'unreadable') return { at: 'catalog', entry }
@@ -83,7 +86,7 @@ export class Locator {
     if (entry.isSound(content, this.sound)) return { at: 'store', entry, content, sound: true }
     if (
       content.sizeBytes !== entry.attributes.size ||
-      (patient && content.sizeBytes <= this.checkWaitBytes)
+      (onUnchecked === 'wait' && content.sizeBytes <= this.checkWaitBytes)
     ) {
       content.close()
       return { at: 'unchecked', entry }
@@ -93,9 +96,10 @@ export class Locator {
   }
 
   /** Without bytes of its own in the store: they may lie in a bundle. */
-  #inBundle(entry: Entry, patient: boolean): Located {
+  #inBundle(entry: Entry, onUnchecked: OnUnchecked): Located {
     const found = this.#windows.open(entry)
-    if (found === undefined || (found === 'unchecked' && !patient)) return { at: 'catalog', entry }
+    if (found === undefined || (found === 'unchecked' && onUnchecked === 'take'))
+      return { at: 'catalog', entry }
     return found === 'unchecked' ? { at: 'unchecked', entry } : { at: 'store', ...found, sound: true }
   }
 
@@ -152,7 +156,7 @@ export class Locator {
     const stamp = content instanceof SegmentContent ? undefined : content.stamp
     const { sizeBytes } = content
     if (stamp !== undefined) content.close()
-    entry.checking ??= this.source.check(id, digest)
+    entry.checking ??= this.transfers.check(id, digest)
     const outcome = await entry.checking
     entry.checking = undefined
     if (isRefusal(outcome)) {

@@ -5,7 +5,7 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { ManifestFrom } from '../source/source-messages.js'
 import { PackedFile } from '../store/packed-file.js'
 import { Recent } from '../store/recent.js'
-import type { Sources } from './gateway-parts.js'
+import type { Transfers } from './gateway-parts.js'
 
 export const manifestType = 'application/x.arweave-manifest+json'
 
@@ -32,7 +32,7 @@ export class Manifests {
 
   /** `openMax`: files open at once, a descriptor each. `questionsMax`: questions under way, an eighth of them for one client. */
   constructor(
-    private readonly source: Pick<Sources, 'manifest'>,
+    private readonly transfers: Pick<Transfers, 'manifest'>,
     private readonly openMax: number,
     questionsMax: number,
   ) {
@@ -102,7 +102,7 @@ export class Manifests {
   }
 
   async #bring(from: ManifestFrom, again: boolean): Promise<string | Refusal> {
-    const packed = await this.source.manifest(from, again)
+    const packed = await this.transfers.manifest(from, again)
     if (isRefusal(packed)) return packed
     const name = encodeBase64url(packed.digest)
     this.#close(name)

@@ -89,10 +89,10 @@ export class Repeating {
   }
 
   /** Makes the answer to this exchange depend on this entry, too. */
-  rest(exchange: Exchange, entry: Entry): void {
-    if (exchange.rests === undefined || exchange.reply.repeater === undefined) return
+  dependOn(exchange: Exchange, entry: Entry): void {
+    if (exchange.conditions === undefined || exchange.reply.repeater === undefined) return
     const known = this.#known(entry)
-    exchange.rests = known && [...exchange.rests, ...known]
+    exchange.conditions = known && [...exchange.conditions, ...known]
   }
 
   /**
@@ -112,7 +112,7 @@ export class Repeating {
 
   #offer(...[exchange, entry, content, planned, frame]: Offered): void {
     const { repeater } = exchange.reply
-    if (repeater === undefined || exchange.rests === undefined) return
+    if (repeater === undefined || exchange.conditions === undefined) return
     const { method, path, family, request, naming } = exchange
     const { variant } = planned
     if ((method !== 'GET' && method !== 'HEAD') || variant === 'parts') return
@@ -142,7 +142,7 @@ export class Repeating {
       body: borrowed,
       offset: borrowed.offset,
       conditions: [
-        ...exchange.rests,
+        ...exchange.conditions,
         ...basis,
         ...borrowed.conditions.map(([cell, value]) => [cell, value, value] as const),
         ...this.#priceBasis(exchange),

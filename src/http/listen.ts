@@ -197,7 +197,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
 
   #sweep(): void {
     this.wire.sweep(this.#running.monotonic())
-    this.repeater?.tell()
+    this.repeater?.reportSamples()
   }
 
   /** The lines that every answer has: Date (RFC 9110 section 6.6.1) and those of the options, each with CRLF in front. */
@@ -233,13 +233,13 @@ class ListeningServer implements ReplyOwner, Front, Server {
         this.#take(at)
         at = next
       } else {
-        this.#tell(at)
+        this.#dispatch(at)
         at += shortMessage
       }
     }
   }
 
-  #tell(at: number): void {
+  #dispatch(at: number): void {
     const { inbox, bytes } = this.wire
     const reply = this.#open[inbox[at + 1]!]
     if (reply === undefined) return
@@ -367,7 +367,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
       await pause(sendingMs)
     }
     for (const reply of this.#open) reply?.abort()
-    this.repeater?.tell()
+    this.repeater?.reportSamples()
     this.wire.destroy()
     this.repeater?.close()
     this.stalls.close()

@@ -256,7 +256,7 @@ export class Repeater {
   /**
    * Tells what was sent since the last call, and lets memory go that nothing is sent out of any more. To be called each second.
    */
-  tell(): void {
+  reportSamples(): void {
     for (const [region, letGo] of this.#leaving) {
       if (!this.#table.close(region)) continue
       this.#leaving.delete(region)

@@ -32,7 +32,7 @@ const ways: Readonly<Record<string, string>> = {
   webhooks: `${again}: events that no receiver heard of yet are lost`,
   'webhooks-cached': `${again}: events that no receiver heard of yet are lost`,
   'webhooks-uploads': `${again}: events that no receiver heard of yet are lost`,
-  // DurableLog beside the tables has the items themselves (upload/intake.ts).
+  // DurableLog beside the tables has the items themselves (upload/intake/spool.ts).
   uploads:
     'move its files data.mdb and lock.mdb away, not its folder log, and start again: what was accepted and is in no block ' +
     'yet is taken up from the log. Parts of uploads, used free bytes, and what is known of older uploads are lost',

@@ -3,7 +3,7 @@ import type { Clock } from '../actor/clock.js'
 import { FreeShares } from '../actor/free-shares.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import type { Sources } from '../gateway/gateway-parts.js'
+import type { Transfers } from '../gateway/gateway-parts.js'
 import type { Guard } from '../gateway/guard.js'
 import { orLate } from '../http/sender-pace.js'
 
@@ -15,7 +15,7 @@ export type Verdict = 'clear' | 'blocked' | Refusal
 
 export interface LearnerParts {
   readonly guard: Guard
-  readonly source: Pick<Sources, 'digestOf'>
+  readonly transfers: Pick<Transfers, 'digestOf'>
   readonly clock: Clock
   /** An answer waits so long for a digest; the transfer goes on, and later requests find its result. */
   readonly waitMs: number
@@ -85,8 +85,8 @@ export class DigestLearner {
   }
 
   async #ask(id: Id): Promise<Uint8Array | Refusal> {
-    const { source, clock, restMs } = this.parts
-    const digest = await source.digestOf(id)
+    const { transfers, clock, restMs } = this.parts
+    const digest = await transfers.digestOf(id)
     if (!isRefusal(digest)) this.#learned.set(id, digest)
     else if (digest.refused !== 'busy') this.#resting.set(id, clock.monotonic() + restMs)
     return digest

@@ -91,7 +91,7 @@ export class DigestRoute {
   /** Undefined where the id means other bytes by now. */
   #locate(exchange: Exchange, id: Id, digest: Uint8Array): Located | undefined {
     enter(exchange, 'locate')
-    const found = this.parts.locator.locate(id, false)
+    const found = this.parts.locator.locate(id, 'take')
     if (found.at === 'nowhere') return undefined
     const known = found.entry.attributes.digest
     if (known !== undefined && Buffer.compare(known, digest) === 0) return found

@@ -66,13 +66,13 @@ class EdgeHandler implements RequestHandler {
   readonly #home: NonNullable<Request['home']>
 
   constructor(parts: GatewayParts) {
-    const { catalog, blobs, source, tip, clock, log, options, admission, guard, vocabulary, finder } = parts
+    const { catalog, blobs, transfers, tip, clock, log, options, admission, guard, vocabulary } = parts
     const requestLog = new RequestLog(parts.meters, log, clock, parts.resources)
     const entries = new Entries(catalog, (digest) => blobs.path(digest), tip, options)
     const locator = new Locator(
       entries,
       blobs,
-      source,
+      transfers,
       parts.sound ?? new SoundFiles(),
       log,
       options.checkWaitBytes,
@@ -87,9 +87,10 @@ class EdgeHandler implements RequestHandler {
     const { forkDepth } = options
     const repeating = new Repeating({ catalog, tip, forkDepth, guard, meters, admission, log })
     const own = { requestLog, locator, writer, touches, repeating, hopsName, absentName }
-    const { clientOf } = parts
-    const delivery = new Delivery({ ...own, source, tip, clock, options, admission, guard, finder, clientOf })
-    const packed = new Manifests(source, options.manifestsOpenMax, options.manifestQuestionsMax)
+    const { clientOf, finder } = parts
+    const given = { transfers, tip, clock, options, admission, guard, finder, clientOf }
+    const delivery = new Delivery({ ...own, ...given })
+    const packed = new Manifests(transfers, options.manifestsOpenMax, options.manifestQuestionsMax)
     const manifests = new ManifestRoute(
       ...([requestLog, locator, delivery, packed] as const),
       options.manifestMaxBytes,
@@ -148,7 +149,7 @@ class EdgeHandler implements RequestHandler {
     this.#passes(request, reply)
     const route = this.#router.find(request.path)
     const isHidden = request.secure === true && route?.isForOperators === true && this.#hidesOperators
-    if (route !== undefined && !isHidden) this.#beside(this.#open(request, reply, route.family), route)
+    if (route !== undefined && !isHidden) this.#byRoute(this.#open(request, reply, route.family), route)
     else {
       const exchange = this.#open(request, reply, 'other')
       answerText(this.#requestLog, exchange, { status: 404, text: 'Not found' }, { fault: 'client' })
@@ -216,7 +217,7 @@ class EdgeHandler implements RequestHandler {
     const exchange = this.#open(request, reply, 'data')
     const isApex = ruled.kind === 'apex-id' || (ruled.kind === 'name' && ruled.isApex)
     const route = isApex ? this.#router.find(request.path) : undefined
-    if (route?.yields === true) exchange.instead = () => this.#beside(exchange, route)
+    if (route?.yields === true) exchange.instead = () => this.#byRoute(exchange, route)
     this.#reading(exchange, methodsOf('data'), () => this.#names?.route.handle(exchange, ruled))
   }
 
@@ -235,7 +236,7 @@ class EdgeHandler implements RequestHandler {
     }
   }
 
-  #beside(exchange: Exchange, route: Route): void {
+  #byRoute(exchange: Exchange, route: Route): void {
     const { request, reply } = exchange
     const methods = this.#router.methodsOf(route)
     if (!methods.includes(exchange.method)) {

@@ -62,11 +62,11 @@ export class ManifestRoute {
     }
     const { digest } = attributes
     if (found.at !== 'store' || !found.sound || digest === undefined) {
-      exchange.rests = undefined
+      exchange.conditions = undefined
       this.delivery.run(exchange, this.#later(exchange, ask, path, found))
       return
     }
-    this.delivery.restsOn(exchange, found)
+    this.delivery.dependsOnManifest(exchange, found)
     found.content.close()
     const known = this.manifests.known(digest, path)
     if (known === 'unknown') this.delivery.run(exchange, this.#packed(exchange, ask, path, digest))
@@ -78,7 +78,7 @@ export class ManifestRoute {
     if (!this.isManifest(typeOf(opened.attributes))) return false
     enter(exchange, 'manifest')
     exchange.family = 'manifest'
-    exchange.rests = undefined
+    exchange.conditions = undefined
     const path = decode(ask.rest ?? '')
     if (typeof path === 'string') this.delivery.run(exchange, this.#fromOpened(exchange, ask, path, opened))
     else {
@@ -95,7 +95,7 @@ export class ManifestRoute {
       await this.locator.check(now.entry)
       if (exchange.reply.aborted) return answerGone(this.requestLog, exchange)
       enter(exchange, 'locate')
-      now = this.locator.locate(ask.id, false)
+      now = this.locator.locate(ask.id, 'take')
     }
     if (now.at === 'store') {
       now.content.close()

@@ -9,7 +9,7 @@ import { RemoteChain } from '../chain/remote-chain.js'
 import type { ChainOptions } from '../chain/remote-chain-options.js'
 import type { OffsetIndex } from '../chain/span.js'
 import { parseId } from '../format/id.js'
-import type { Sources } from '../gateway/gateway-parts.js'
+import type { Transfers } from '../gateway/gateway-parts.js'
 import type { Guard } from '../gateway/guard.js'
 import type { ClientOf } from '../serving/in-slot.js'
 import type { Route } from '../serving/route.js'
@@ -42,8 +42,8 @@ export interface NodeRouteParts extends StatementParts {
   readonly tip: Tip
   /** Knows offsets of indexed transactions. */
   readonly index?: OffsetIndex
-  /** Absent: nothing is blocked. `source` learns digests where something is blocked by its hash. */
-  readonly blocking?: { readonly guard: Guard; readonly source: Pick<Sources, 'digestOf'> }
+  /** Absent: nothing is blocked. `transfers` learns digests where something is blocked by its hash. */
+  readonly blocking?: { readonly guard: Guard; readonly transfers: Pick<Transfers, 'digestOf'> }
   readonly admission?: Admission
   /** Whose share of what is scarce a request uses. */
   readonly clientOf: ClientOf

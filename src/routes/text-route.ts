@@ -41,7 +41,7 @@ export class TextRoute {
       await locator.check(now.entry)
       if (exchange.reply.aborted) return answerGone(requestLog, exchange)
       enter(exchange, 'locate')
-      now = locator.locate(id, false)
+      now = locator.locate(id, 'take')
       if (this.delivery.answersBlocked(exchange, id, now)) return
     }
     if (now.at === 'store') {

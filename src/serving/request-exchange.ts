@@ -27,10 +27,10 @@ export interface Exchange {
   /** The first token of this exchange was taken, before a request to the network. */
   firstTokenTaken: boolean
   /**
-   * What was decided before the content was located rests on these numbers: with others a server does not repeat the answer.
-   * Undefined: it rests on what cannot be watched.
+   * Numbers that what was decided before the content was located depends on: with others a server does not repeat the answer.
+   * Undefined: it depends on what cannot be watched.
    */
-  rests: readonly Bounded[] | undefined
+  conditions: readonly Bounded[] | undefined
   /** Whether the content shares its origin with other content: see isolation.ts. */
   origin: Origin
   /** Answers in place of a 404. */

@@ -35,7 +35,7 @@ export interface EdgeContent {
     GatewayParts,
     'blobs' | 'catalog' | 'finder' | 'guard' | 'keeper' | 'offered' | 'sound'
   > & {
-    readonly source: TransferClient
+    readonly transfers: TransferClient
   }
   readonly catalog: IndexedCatalog
   readonly index: ChainIndex
@@ -74,13 +74,13 @@ export async function openEdgeContent(given: EdgeGiven, tools: EdgeTools): Promi
   const uploaded =
     given.services.upload === undefined ? undefined : new UploadedBundles(uploadFolders(settings).tables)
   const guard = new Guard(list, catalog, settings.answers.blockedMaxAge, (id) => uploaded?.of(id))
-  const source = new TransferClient(fetcher, progress, systemClock, catalog, store.small)
-  const bands = await openBands(settings, source, tools)
+  const transfers = new TransferClient(fetcher, progress, systemClock, catalog, store.small)
+  const bands = await openBands(settings, transfers, tools)
   return {
     parts: {
       catalog,
       keeper,
-      source,
+      transfers,
       guard,
       finder: bands.finder,
       offered: { offers: bands.offers, files: store.files },

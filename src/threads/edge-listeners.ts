@@ -45,21 +45,26 @@ export function edgeListeners(given: EdgeListening): EdgeListeners {
   const server = serve(content, { ...options, ...repeatOptions(maxBytes, log, resources, shared) })
   const secure = tls && serveTls(given, options, tls)
   const redirecting = serveRedirect(given, options)
-  const beside = serveConsole(given, content, options)
+  const consoleListeners = serveConsole(given, content, options)
   return {
     get port() {
       return server.port
     },
-    listening: Promise.all([server.listening, secure?.listening, redirecting?.listening, beside?.listening]),
+    listening: Promise.all([
+      server.listening,
+      secure?.listening,
+      redirecting?.listening,
+      consoleListeners?.listening,
+    ]),
     onMessage(news) {
       secure?.setCertificates(news.certificates)
-      beside?.onMessage(news)
+      consoleListeners?.onMessage(news)
     },
     useClients(lists) {
       for (const one of [server, secure]) if (lists !== undefined) one?.repeater?.useClients(lists)
     },
     async close(graceMs) {
-      const all = [server, secure, redirecting, beside]
+      const all = [server, secure, redirecting, consoleListeners]
       await Promise.all(all.map((one) => one?.close(graceMs)))
       // Requests that took too long were aborted, and an abort releases everything. What is left is a leak.
       const flows = server.flows + (secure?.flows ?? 0)

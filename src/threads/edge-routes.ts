@@ -147,7 +147,7 @@ function routesOfNodes(
   return nodeRoutes({
     ...saying,
     clientOf,
-    blocking: { guard, source: parts.source },
+    blocking: { guard, transfers: parts.transfers },
     meters: tools.meters,
     ...(gate === undefined ? {} : { admission: gate }),
     chain: chainOptions(nodes, settings),

@@ -13,7 +13,7 @@ t.test('paid tokens come back as paid ones, however long the answer took', async
   t.teardown(() => house.close())
   const client = clientAt(house.clients, '203.0.113.1')
   await house.buckets.credit('203.0.113.1', 'one', 100)
-  const ticket = await house.buckets.take(client, named('/x'), 110, false)
+  const ticket = await house.buckets.take(client, named('/x'), 110, 'both')
   t.match(ticket, { tokens: 110, paid: 100 })
   house.keeper.save()
   house.advance?.(70)
@@ -34,7 +34,7 @@ t.test('a bucket that holds paid tokens is never given to another client', async
   let refused = 0
   for (let at = 0; at < 20_000; at += 1) {
     const client = clientAt(house.clients, `10.0.${at >> 8}.${at & 255}`)
-    if (!((await house.buckets.take(client, named('/x'), 1, true)) instanceof Ticket)) refused += 1
+    if (!((await house.buckets.take(client, named('/x'), 1, 'client')) instanceof Ticket)) refused += 1
   }
   t.equal(refused, 0, 'there is a place for every newcomer')
   t.ok(house.ip.usage.live <= 1024 && house.ip.usage.evicted > 10_000, 'in place of others that lack little')

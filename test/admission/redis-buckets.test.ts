@@ -98,7 +98,7 @@ t.test(
       bucketsAt(server.port, { cluster: true }, { capacity: 100, refillPerSecond: 10 }),
     )
     t.teardown(() => buckets.close())
-    t.match(await buckets.take(client, named('/x'), 10, false), { tokens: 10 })
+    t.match(await buckets.take(client, named('/x'), 10, 'both'), { tokens: 10 })
     t.equal(await buckets.credit('2001:db8::1', 'payer:nonce', 5), 'credited')
     const keys = await tool.keys('*')
     t.equal(keys.length, 4)
@@ -117,7 +117,7 @@ t.test('buckets in Redis refill up to full', absent, async (t) => {
   const buckets = await up(bucketsAt(server.port, {}, { capacity: 1000, refillPerSecond: 1000 }))
   t.teardown(() => buckets.close())
   const began = systemClock.monotonic()
-  await buckets.take(client, named('/x'), 1000, true)
+  await buckets.take(client, named('/x'), 1000, 'client')
   await pause(300)
   const held = await buckets.ofClient(client)
   const gone = systemClock.monotonic() - began
@@ -135,11 +135,11 @@ t.test('an empty bucket of Redis refills after the clock was ahead', absent, asy
   t.teardown(async () => tool.disconnect())
   const buckets = await up(bucketsAt(server.port, {}, { capacity: 100, refillPerSecond: 100 }))
   t.teardown(() => buckets.close())
-  t.match(await buckets.take(client, named('/x'), 100, false), { tokens: 100 })
+  t.match(await buckets.take(client, named('/x'), 100, 'both'), { tokens: 100 })
   const ahead = Date.now() + 365 * 86_400_000
   for (const key of await tool.keys('*')) await tool.hset(key, 't', ahead)
-  t.match(await buckets.take(client, named('/x'), 100, false), { short: 'ip' })
-  await until(async () => (await buckets.take(client, named('/x'), 1, false)) instanceof Ticket)
+  t.match(await buckets.take(client, named('/x'), 100, 'both'), { short: 'ip' })
+  await until(async () => (await buckets.take(client, named('/x'), 1, 'both')) instanceof Ticket)
 })
 
 t.test('what was paid survives kill -9 of Redis', absent, async (t) => {
@@ -165,8 +165,8 @@ t.test(
     const [open, closed] = [bucketsAt(port, { failure: 'open' }), bucketsAt(port)]
     t.teardown(() => Promise.all([open.close(), closed.close()]).then(() => undefined))
     const began = systemClock.monotonic()
-    t.ok((await open.take(client, named('/x'), 5, false)) instanceof Ticket)
-    t.same(await closed.take(client, named('/x'), 5, false), { unavailable: true })
+    t.ok((await open.take(client, named('/x'), 5, 'both')) instanceof Ticket)
+    t.same(await closed.take(client, named('/x'), 5, 'both'), { unavailable: true })
     t.ok(systemClock.monotonic() - began < 25_000, 'nobody waits for who is not there')
     await t.rejects(open.credit('203.0.113.1', 'payer:nonce', 5))
     await t.rejects(closed.ofClient(client))
@@ -174,7 +174,7 @@ t.test(
     t.teardown(() => server.stop())
     await up(closed)
     t.match(
-      await closed.take(client, named('/x'), 5, false),
+      await closed.take(client, named('/x'), 5, 'both'),
       { tokens: 5 },
       'and it goes on when Redis comes',
     )
@@ -191,13 +191,13 @@ t.test(
     await suspend(server.process)
     const began = systemClock.monotonic()
     const all = await Promise.all(
-      Array.from({ length: 5 }, () => buckets.take(client, named('/x'), 10, false)),
+      Array.from({ length: 5 }, () => buckets.take(client, named('/x'), 10, 'both')),
     )
     const waited = systemClock.monotonic() - began
     t.same(all, new Array(5).fill({ unavailable: true }))
     t.ok(waited >= 2950 && waited < 14_000, `${waited} ms, and not five times that`)
     const again = systemClock.monotonic()
-    t.same(await buckets.take(client, named('/x'), 10, false), { unavailable: true })
+    t.same(await buckets.take(client, named('/x'), 10, 'both'), { unavailable: true })
     t.ok(systemClock.monotonic() - again < 2900, 'after five failures nobody waits for a while')
     server.process.kill('SIGCONT')
     const tool = new Redis(server.port)

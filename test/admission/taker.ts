@@ -42,7 +42,12 @@ for (let round = 0; round < order.rounds; round += 1) {
   const address = order.addresses[random(order.addresses.length)] ?? ''
   const path = order.paths[random(order.paths.length)] ?? ''
   const tokens = 1 + random(9)
-  const taken = buckets.take(clientAt(clients, address), named(path), tokens, random(2) === 0)
+  const taken = buckets.take(
+    clientAt(clients, address),
+    named(path),
+    tokens,
+    random(2) === 0 ? 'client' : 'both',
+  )
   if (!(taken instanceof Ticket)) continue
   const back = random(3) === 0 ? 0 : random(tokens + 1)
   if (back > 0) taken.give(back)

@@ -176,7 +176,7 @@ export async function conform(
                   clientAt(house.clients, one.ip),
                   named(one.path),
                   one.tokens,
-                  one.only,
+                  one.only ? 'client' : 'both',
                 )
                 if (!(got instanceof Ticket)) {
                   deepEqual('short' in got ? got.short : got, wanted, `take ${at}`)
@@ -232,13 +232,13 @@ export async function conform(
     })
     t.teardown(() => house.close())
     const client = clientAt(house.clients, '203.0.113.7')
-    t.ok((await house.buckets.take(client, named('/x'), 4, false)) instanceof Ticket)
-    t.ok((await house.buckets.take(client, named('/z'), 2, true)) instanceof Ticket)
+    t.ok((await house.buckets.take(client, named('/x'), 4, 'both')) instanceof Ticket)
+    t.ok((await house.buckets.take(client, named('/z'), 2, 'client')) instanceof Ticket)
     // The resource would have its tokens in 2 seconds, the client half of its own in 1.
-    t.match(await house.buckets.take(client, named('/x'), 3, false), { short: 'resource', retrySeconds: 1 })
-    t.ok((await house.buckets.take(client, named('/z'), 4, true)) instanceof Ticket)
-    t.match(await house.buckets.take(client, named('/y'), 5, false), { short: 'ip', retrySeconds: 3 })
-    t.match(await house.buckets.take(client, named('/y'), 11, false), {
+    t.match(await house.buckets.take(client, named('/x'), 3, 'both'), { short: 'resource', retrySeconds: 1 })
+    t.ok((await house.buckets.take(client, named('/z'), 4, 'client')) instanceof Ticket)
+    t.match(await house.buckets.take(client, named('/y'), 5, 'both'), { short: 'ip', retrySeconds: 3 })
+    t.match(await house.buckets.take(client, named('/y'), 11, 'both'), {
       short: 'ip',
       retrySeconds: undefined,
     })
@@ -252,7 +252,7 @@ export async function conform(
     t.teardown(() => house.close())
     const at = (address: string) => clientAt(house.clients, address)
     const take = async (address: string, tokens: number) =>
-      house.buckets.take(at(address), named('/page'), tokens, false)
+      house.buckets.take(at(address), named('/page'), tokens, 'both')
     // The first takes all that it has, the resource has less than the next ask for.
     for (let each = 1; each <= 3; each += 1)
       t.ok((await take(`198.51.100.${each}`, 90)) instanceof Ticket, 'what there is')
@@ -281,7 +281,7 @@ export async function conform(
     const house = await open({ ip: { capacity: 10, refillPerSecond: 0 }, resource })
     t.teardown(() => house.close())
     const client = clientAt(house.clients, '203.0.113.8')
-    const takes = async (tokens: number) => house.buckets.take(client, named('/x'), tokens, false)
+    const takes = async (tokens: number) => house.buckets.take(client, named('/x'), tokens, 'both')
     t.ok((await takes(8)) instanceof Ticket)
     t.match(await takes(3), { short: 'ip', retrySeconds: undefined })
     house.use({ ip: { capacity: 100, refillPerSecond: 0 }, resource })
@@ -293,8 +293,8 @@ export async function conform(
     // 98 tokens are lacking, which would take 46 seconds to come back: a bucket of 6 lacks 6.
     t.match(await takes(9), { short: 'ip', retrySeconds: 3 })
     const other = clientAt(house.clients, '203.0.113.9')
-    t.ok((await house.buckets.take(other, named('/y'), 4, true)) instanceof Ticket)
-    t.match(await house.buckets.take(other, named('/x'), 2, false), { short: 'resource' })
+    t.ok((await house.buckets.take(other, named('/y'), 4, 'client')) instanceof Ticket)
+    t.match(await house.buckets.take(other, named('/x'), 2, 'both'), { short: 'resource' })
     t.match(await house.buckets.ofClient(client), { paidTokens: 4 })
   })
 
@@ -330,10 +330,10 @@ export async function conform(
         named('/a', 'gateway.test', 'HEAD'),
         named(`/${'a'.repeat(300)}`),
       ]
-      await house.buckets.take(client, named('//a', 'GATEWAY.test'), 3, false)
+      await house.buckets.take(client, named('//a', 'GATEWAY.test'), 3, 'both')
       t.match(await house.buckets.ofResource(named('/a')), { tokens: 7 })
       for (const other of others) t.equal(await house.buckets.ofResource(other), undefined)
-      for (const other of others) await house.buckets.take(client, other, 1, false)
+      for (const other of others) await house.buckets.take(client, other, 1, 'both')
       for (const other of others) t.match(await house.buckets.ofResource(other), { tokens: 9 })
     },
   )

@@ -88,7 +88,7 @@ const parts: GatewayParts = {
     judged: () => undefined,
     generation: () => 1,
   },
-  source: {
+  transfers: {
     open: async () => ({ refused: 'unknown', fault: 'client', message: 'nobody has it' }),
     check: async () => true,
     ...contentOnly,

@@ -406,12 +406,12 @@ t.test('a large blob is served while it is checked, but not as verified', async 
   const checked = new Promise<boolean>((resolve) => {
     release = resolve
   })
-  const source = {
+  const transfers = {
     open: () => Promise.reject(new Error('not asked')),
     check: () => checked,
     ...contentOnly,
   }
-  const on = await stage({ options: { checkWaitBytes: 1000 }, parts: { source } })
+  const on = await stage({ options: { checkWaitBytes: 1000 }, parts: { transfers } })
   t.teardown(() => on.close())
   const id = someId()
   const body = randomBytes(1001)

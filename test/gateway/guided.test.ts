@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import type { Id } from '../../src/format/id.js'
 import type { Reason } from '../../src/format/refusal.js'
-import type { Finder, Sources } from '../../src/gateway/gateway-parts.js'
+import type { Finder, Transfers } from '../../src/gateway/gateway-parts.js'
 import type { Hints } from '../../src/source/source-messages.js'
 import { someId } from '../source/rig.js'
 import { contentOnly, stage } from './rig.js'
@@ -14,7 +14,7 @@ async function scene(t: Test, bandSays: (right: Hints) => Hints | undefined, els
   const opened: Hints[] = []
   let lookups = 0
   let held = 0
-  const source: Sources = {
+  const transfers: Transfers = {
     async open({ id, hints }) {
       opened.push(hints)
       if (hints.rootId !== right.rootId)
@@ -47,7 +47,7 @@ async function scene(t: Test, bandSays: (right: Hints) => Hints | undefined, els
       return lookups % 2 === 0 ? Promise.resolve(bandSays(right)) : bandSays(right)
     },
   }
-  const on = await stage({ parts: { source, finder } })
+  const on = await stage({ parts: { transfers, finder } })
   t.teardown(async () => {
     await on.close()
     if (held !== 0) throw new Error('content was left open')

@@ -33,8 +33,12 @@ t.test('items of a large bundle that was not compared yet are compared themselve
   // After a start; nobody waits until so many bytes were hashed.
   const waiting: (() => void)[] = []
   const check = (): Promise<boolean> => new Promise((resolve) => waiting.push(() => resolve(true)))
-  const source = { open: () => Promise.resolve(refuse('unknown', 'upstream', 'none')), check, ...contentOnly }
-  const on = await stage({ options: { checkWaitBytes: 50_000 }, parts: { source } })
+  const transfers = {
+    open: () => Promise.resolve(refuse('unknown', 'upstream', 'none')),
+    check,
+    ...contentOnly,
+  }
+  const on = await stage({ options: { checkWaitBytes: 50_000 }, parts: { transfers } })
   t.teardown(() => on.close())
   const items = [itemOf(Buffer.alloc(0)), itemOf(randomBytes(3000)), itemOf(randomBytes(50_000))]
   const [strange, damaged] = [itemOf(randomBytes(3000)), itemOf(randomBytes(3000))]

@@ -10,7 +10,7 @@ import { loadSigningKey } from '../../src/attest/keys.js'
 import { type Vocabulary, vocabularies } from '../../src/attest/vocabulary.js'
 import type { Attributes } from '../../src/catalog/attributes.js'
 import type { Id } from '../../src/format/id.js'
-import { type GatewayParts, gatewayDefaults, type Sources } from '../../src/gateway/gateway-parts.js'
+import { type GatewayParts, gatewayDefaults, type Transfers } from '../../src/gateway/gateway-parts.js'
 import type { GatewayOptions } from '../../src/gateway/gateway-rules.js'
 import type { RepeatLimits } from '../../src/http/repeater.js'
 import { createEdgeHandler } from '../../src/routes/edge-handler.js'
@@ -51,7 +51,7 @@ export interface Stage {
   /** The other server, with `isShared`. */
   readonly otherUrl: string
   readonly rig: Rig
-  readonly source: Sources
+  readonly transfers: Transfers
   readonly tip: Tip
   readonly meters: Meters
   readonly has: Map<string, Upstream>
@@ -129,11 +129,11 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const key = loadSigningKey({ keyFile: `${below.path}/key.pem` })
   const own = createSigner(key, { bindRequest: true })
-  const source = edge.transfers
+  const transfers = edge.transfers
   const gateway = createEdgeHandler({
     catalog: below.catalog,
     keeper: below.keeper,
-    source,
+    transfers,
     blobs: { path: (digest) => blobPath(below.store.folder, digest), open: (path) => files.open(path) },
     signer: own,
     vocabulary: vocabularies[given.vocabulary ?? 'neutral'],
@@ -175,7 +175,7 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
     stepwiseUrl: `http://127.0.0.1:${stepwise.port}`,
     otherUrl: `http://127.0.0.1:${other?.port ?? 0}`,
     rig: below,
-    source,
+    transfers,
     tip,
     meters,
     has,
@@ -207,7 +207,7 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
 }
 
 /** For sources from which only content is requested. */
-export const contentOnly: Pick<Sources, 'manifest' | 'digestOf'> = {
+export const contentOnly: Pick<Transfers, 'manifest' | 'digestOf'> = {
   manifest: () => Promise.reject(new Error('no manifest is asked for here')),
   digestOf: () => Promise.reject(new Error('no digest is asked for here')),
 }

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { connect } from 'node:net'
 import t from 'tap'
-import type { Sources } from '../../src/gateway/gateway-parts.js'
+import type { Transfers } from '../../src/gateway/gateway-parts.js'
 import type { OpenedContent } from '../../src/source/reading/transfer-client.js'
 import { eventually } from '../eventually.js'
 import { someId } from '../source/rig.js'
@@ -238,7 +238,7 @@ t.test('what a source opens for a client that left is closed', async (t) => {
   const body = Buffer.from('too late')
   let [opens, closed] = [0, 0]
   let open: (opened: OpenedContent) => void = () => undefined
-  const source: Sources = {
+  const transfers: Transfers = {
     open: () => {
       opens += 1
       return new Promise((resolve) => {
@@ -248,7 +248,7 @@ t.test('what a source opens for a client that left is closed', async (t) => {
     check: async () => true,
     ...contentOnly,
   }
-  const on = await stage({ parts: { source } })
+  const on = await stage({ parts: { transfers } })
   t.teardown(() => on.close())
   const id = someId()
   await askAndLeave(`${on.url}/${id}`, () => opens === 1)
@@ -284,23 +284,23 @@ t.test('a gateway that cannot be reached is 502, never 404', async (t) => {
 })
 
 t.test('a full fetcher is 503 and says when to come again', async (t) => {
-  const source = {
+  const transfers = {
     open: async () => ({ refused: 'busy', fault: 'self', message: 'full' }) as const,
     check: async () => true,
     ...contentOnly,
   }
-  const on = await stage({ parts: { source } })
+  const on = await stage({ parts: { transfers } })
   t.teardown(() => on.close())
   t.match(await on.ask(`/${someId()}`), { status: 503, headers: { 'retry-after': '1' } })
 })
 
 t.test('a bug behind the answer is a 500, and the next request is answered', async (t) => {
-  const source = {
+  const transfers = {
     open: () => Promise.reject(new Error('a bug')),
     check: async () => true,
     ...contentOnly,
   }
-  const on = await stage({ parts: { source } })
+  const on = await stage({ parts: { transfers } })
   t.teardown(() => on.close())
   t.equal((await on.ask(`/${someId()}`)).status, 500)
   t.equal((await on.ask(`/${someId()}`, { method: 'HEAD' })).status, 500)

@@ -14,25 +14,25 @@ type Outcome = Uint8Array | Refusal | Promise<Uint8Array>
 /** Something is blocked by a hash, so that each id's digest must be learned; `outcome` is what the source says. */
 function learnerOf(outcome: () => Outcome) {
   const clock = new HandClock()
-  let transfers = 0
+  let questions = 0
   const guard = {
     blocksKnown: () => false,
     lacksDigest: (_: Id, sizeBytes: number) => sizeBytes !== 7,
     blocksDigest: () => false,
   }
-  const source = {
+  const transfers = {
     digestOf: async () => {
-      transfers += 1
+      questions += 1
       return outcome()
     },
   }
-  const parts = { clock, source, waitMs: 1000, flightsMax: 8, restMs: 30_000, sizeMaxBytes }
+  const parts = { clock, transfers, waitMs: 1000, flightsMax: 8, restMs: 30_000, sizeMaxBytes }
   const learner = new DigestLearner({ ...parts, guard: guard as unknown as Guard })
   const verdict = async (sizeBytes = 100): Promise<Verdict> => {
     const known = await learner.verdict(id, sizeBytes)
     return known === 'unlearned' ? learner.learn(id, 'client').verdict : known
   }
-  return { clock, learner, verdict, transfers: () => transfers }
+  return { clock, learner, verdict, transfers: () => questions }
 }
 
 t.test('content that cannot be had is not transferred again for each request', async (t) => {

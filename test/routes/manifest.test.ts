@@ -262,7 +262,7 @@ t.test('a packed form that disappears is made again, and is removed with its con
   t.ok(existsSync(packed))
   rmSync(packed)
   t.same((await on.ask(`/${manifest}/`)).body, page, 'this thread has it open')
-  const other = await on.source.manifest({ digest }, true)
+  const other = await on.transfers.manifest({ digest }, true)
   t.match(other, { path: packed })
   t.ok(existsSync(packed))
   t.equal(await on.rig.keeping.drop(digest), true)

@@ -13,7 +13,7 @@ import { loadSigningKey } from '../../src/attest/keys.js'
 import { type Vocabulary, vocabularies } from '../../src/attest/vocabulary.js'
 import type { ChunkFinderOptions } from '../../src/chain/chunk-finder.js'
 import type { OffsetIndex } from '../../src/chain/span.js'
-import type { GatewayParts, Sources } from '../../src/gateway/gateway-parts.js'
+import type { GatewayParts, Transfers } from '../../src/gateway/gateway-parts.js'
 import type { Guard } from '../../src/gateway/guard.js'
 import { nodeRoutes } from '../../src/routes/node-routes.js'
 import type { ClientOf } from '../../src/serving/in-slot.js'
@@ -54,7 +54,7 @@ export async function nodeStage(
   } = given
   const { guard, forbidden, admission, naming, index, clientOf = remoteAddress } = given
   // The routes come first, the fetcher with the stage.
-  const source: Pick<Sources, 'digestOf'> = { digestOf: (id) => whole.source.digestOf(id) }
+  const transfers: Pick<Transfers, 'digestOf'> = { digestOf: (id) => whole.transfers.digestOf(id) }
   const built = nodeRoutes({
     vocabulary: vocabularies[vocabulary],
     signer: createSigner(key, { bindRequest: true }),
@@ -65,7 +65,7 @@ export async function nodeStage(
     settledSeconds: 1000,
     tip,
     ...(index === undefined ? {} : { index }),
-    ...(guard === undefined ? {} : { blocking: { guard, source } }),
+    ...(guard === undefined ? {} : { blocking: { guard, transfers } }),
     ...(admission === undefined ? {} : { admission }),
     chain: {
       ...patient,

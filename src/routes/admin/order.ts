@@ -31,7 +31,7 @@ export interface Order {
   readonly summary: string
   /** Statuses besides those that every order may have (400, 401). */
   readonly statuses: readonly number[]
-  /** What is behind a path that ends in a slash: a parameter of gateway/openapi.ts. */
+  /** What is behind a path that ends in a slash: a parameter of http/openapi.ts. */
   readonly rest?: string
   readonly queryNames?: readonly string[]
   /** Media type of a good answer; JSON where absent. */

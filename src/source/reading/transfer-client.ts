@@ -47,7 +47,10 @@ interface Absent {
   readonly generation: number
 }
 
-/** On an edge thread: requests bytes that are not in the store from the source thread, and opens the growing file. */
+/**
+ * On an edge thread: requests bytes that are not in the store from the source thread, and opens the growing file. It is what the
+ * port `Transfers` of the gateway stands for (gateway/gateway-parts.ts).
+ */
 export class TransferClient {
   readonly #unclosed = new Set<number>()
   /** Absences that the fetcher has cached, so that a known absence costs no message. */
