@@ -128,6 +128,26 @@ export const clusterMigrations: readonly ClusterMigration[] = [
     forward: 'ALTER TABLE cluster_items ADD COLUMN receipt text;',
     back: 'ALTER TABLE cluster_items DROP COLUMN receipt;',
   },
+  {
+    // Bundles that are being paid for one by one, and the items in them: they are not accepted yet. A sale without a bundle is
+    // over, and its rows are removed by and by.
+    forward: `
+      CREATE TABLE cluster_sales (
+        sale bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        store uuid NOT NULL,
+        bundle bytea,
+        until timestamptz NOT NULL,
+        UNIQUE (store, bundle)
+      );
+      CREATE TABLE cluster_sale_items (
+        id bytea NOT NULL,
+        sale bigint NOT NULL REFERENCES cluster_sales,
+        PRIMARY KEY (id, sale)
+      );
+      CREATE INDEX cluster_sale_items_sale ON cluster_sale_items (sale);
+    `,
+    back: 'DROP TABLE cluster_sale_items, cluster_sales;',
+  },
 ]
 
 /** Steps that this release knows. */

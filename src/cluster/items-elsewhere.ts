@@ -23,8 +23,27 @@ export interface ItemElsewhere {
 export interface ItemsElsewhere {
   /** False: it is not known whether they are listed. Again for the same items: nothing more. */
   add(items: readonly ItemElsewhere[]): Promise<boolean>
-  /** Whether another machine has accepted the item, alone or in a bundle; undefined: no answer. */
-  has(id: Id): Promise<boolean | undefined>
+  /**
+   * Whether another machine has accepted the item, alone or in a bundle. `selling`: it has not, and it is being paid for a bundle
+   * with the item. Undefined: no answer.
+   */
+  has(id: Id): Promise<boolean | 'selling' | undefined>
   /** The receipt of an item that another machine has accepted alone; undefined: no answer. */
   receiptOf(id: Id): Promise<ReceiptFacts | 'none' | undefined>
+  /**
+   * Lists a bundle of this machine that is about to be paid for, for `saleLeaseMs`; again for the same one: nothing more. Gives
+   * the number of its sale; undefined: it is not known whether it is listed.
+   */
+  beginSale(bundle: Id): Promise<string | undefined>
+  /** Lists items of such a bundle, 32 bytes each. False: it is not known whether they are listed. */
+  addToSale(sale: string, ids: readonly Uint8Array[]): Promise<boolean>
+  /** Lists them for longer. Gives those that were listed; undefined: no answer. */
+  renewSales(bundles: readonly Id[]): Promise<ReadonlySet<Id> | undefined>
+  /** They are listed as accepted, or will not be paid for. False: they may be listed until their time is over. */
+  endSales(bundles: readonly Id[]): Promise<boolean>
+  /** Removes some rows of what is over at any machine. True: there may be more. */
+  sweepSales(): Promise<boolean>
 }
+
+/** What a machine that has died was selling is not sold any more after so long. */
+export const saleLeaseMs = 300_000

@@ -1,3 +1,4 @@
+import type { QueryResultRow } from 'pg'
 import { type Clock, withinTime } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { Outage } from '../actor/outage.js'
@@ -5,7 +6,7 @@ import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { GroupCommit } from '../ledger/group.js'
 import { PostgresSessions } from '../ledger/postgres-session.js'
 import { DatabaseCalls } from './database-calls.js'
-import type { ItemElsewhere, ItemsElsewhere, ReceiptFacts } from './items-elsewhere.js'
+import { type ItemElsewhere, type ItemsElsewhere, type ReceiptFacts, saleLeaseMs } from './items-elsewhere.js'
 
 export interface PostgresItemsOptions {
   readonly databaseUrl: string
@@ -19,7 +20,7 @@ export interface PostgresItemsOptions {
 
 /** What is known of one item. */
 interface Found {
-  readonly isElsewhere: boolean
+  readonly isElsewhere: boolean | 'selling'
   readonly receipt?: ReceiptFacts
 }
 
@@ -30,6 +31,9 @@ const answerMs = 3000
 const restMs = 1000
 /** Orders of one statement. */
 const [addsMax, looksMax] = [20, 200]
+/** Rows that one statement removes. */
+const sweptMax = 5000
+const lease = `interval '${saleLeaseMs} ms'`
 
 /**
  * Ids of accepted items in the PostgreSQL of a cluster: a row of some 100 bytes each, written before the receipt. So an item that
@@ -60,13 +64,72 @@ export class PostgresItems implements ItemsElsewhere {
     return (await this.#calls.call(() => this.#adds.add(items))) !== undefined
   }
 
-  async has(id: Id): Promise<boolean | undefined> {
+  async has(id: Id): Promise<boolean | 'selling' | undefined> {
     return (await this.#calls.call(() => this.#looks.add(id)))?.answer.isElsewhere
   }
 
   async receiptOf(id: Id): Promise<ReceiptFacts | 'none' | undefined> {
     const found = await this.#calls.call(() => this.#looks.add(id))
     return found && (found.answer.receipt ?? 'none')
+  }
+
+  async beginSale(bundle: Id): Promise<string | undefined> {
+    const rows = await this.#rows<{ sale: string }>(
+      `INSERT INTO cluster_sales (store, bundle, until) VALUES ($1, $2, now() + ${lease})
+       ON CONFLICT (store, bundle) DO UPDATE SET until = excluded.until RETURNING sale`,
+      [this.options.store, idBytes(bundle)],
+    )
+    return rows?.[0]?.sale
+  }
+
+  async addToSale(sale: string, ids: readonly Uint8Array[]): Promise<boolean> {
+    const added = await this.#rows(
+      `INSERT INTO cluster_sale_items (id, sale)
+       SELECT w.id, s.sale FROM unnest($2::bytea[]) AS w(id), cluster_sales s
+       WHERE s.sale = $1 AND s.bundle IS NOT NULL
+       ON CONFLICT DO NOTHING`,
+      [sale, ids],
+    )
+    return added !== undefined
+  }
+
+  async renewSales(bundles: readonly Id[]): Promise<ReadonlySet<Id> | undefined> {
+    const rows = await this.#rows<{ bundle: Buffer }>(
+      `UPDATE cluster_sales SET until = now() + ${lease}
+       WHERE store = $1 AND bundle = ANY($2::bytea[]) RETURNING bundle`,
+      [this.options.store, bundles.map(idBytes)],
+    )
+    return rows && new Set(rows.map(({ bundle }) => idOfBytes(bundle)))
+  }
+
+  async endSales(bundles: readonly Id[]): Promise<boolean> {
+    const ended = await this.#rows(
+      'UPDATE cluster_sales SET bundle = NULL WHERE store = $1 AND bundle = ANY($2::bytea[])',
+      [this.options.store, bundles.map(idBytes)],
+    )
+    return ended !== undefined
+  }
+
+  async sweepSales(): Promise<boolean> {
+    // First of all they cannot be renewed any more.
+    await this.#rows(
+      `UPDATE cluster_sales SET bundle = NULL WHERE bundle IS NOT NULL AND until < now() - ${lease}`,
+      [],
+    )
+    const removed = await this.#rows(
+      `DELETE FROM cluster_sale_items WHERE ctid = ANY(ARRAY(
+         SELECT i.ctid FROM cluster_sale_items i JOIN cluster_sales s USING (sale)
+         WHERE s.bundle IS NULL LIMIT ${sweptMax})) RETURNING 1`,
+      [],
+    )
+    if (removed === undefined) return false
+    if (removed.length > 0) return true
+    await this.#rows(
+      `DELETE FROM cluster_sales s WHERE s.bundle IS NULL
+       AND NOT EXISTS (SELECT 1 FROM cluster_sale_items i WHERE i.sale = s.sale)`,
+      [],
+    )
+    return false
   }
 
   close(): Promise<void> {
@@ -93,18 +156,33 @@ export class PostgresItems implements ItemsElsewhere {
     return orders.map(() => true)
   }
 
+  async #rows<Row extends QueryResultRow>(
+    text: string,
+    values: readonly unknown[],
+  ): Promise<Row[] | undefined> {
+    return (await this.#calls.call(() => this.#sessions.ask<Row>(text, values)))?.answer
+  }
+
   async #look(ids: readonly Id[]): Promise<Found[]> {
-    const rows = await this.#sessions.ask<{ id: Buffer; receipt: string | null }>(
-      'SELECT id, receipt FROM cluster_items WHERE id = ANY($1::bytea[]) AND store <> $2',
+    // One statement: what leaves the sales is among the accepted ones already.
+    const rows = await this.#sessions.ask<{ id: Buffer; receipt: string | null; accepted: boolean }>(
+      `SELECT id, receipt, true AS accepted FROM cluster_items WHERE id = ANY($1::bytea[]) AND store <> $2
+       UNION ALL
+       SELECT DISTINCT i.id, NULL, false FROM cluster_sale_items i JOIN cluster_sales s USING (sale)
+       WHERE i.id = ANY($1::bytea[]) AND s.store <> $2 AND s.bundle IS NOT NULL AND s.until > now()`,
       [ids.map(idBytes), this.options.store],
     )
-    const found = new Map(rows.map(({ id, receipt }) => [idOfBytes(id), receipt]))
+    const accepted = new Map<Id, string | null>()
+    const selling = new Set<Id>()
+    for (const row of rows) {
+      if (row.accepted) accepted.set(idOfBytes(row.id), row.receipt)
+      else selling.add(idOfBytes(row.id))
+    }
     return ids.map((id) => {
-      const receipt = found.get(id)
-      const isElsewhere = receipt !== undefined
-      return typeof receipt === 'string'
-        ? { isElsewhere, receipt: JSON.parse(receipt) as ReceiptFacts }
-        : { isElsewhere }
+      const receipt = accepted.get(id)
+      if (receipt === undefined) return { isElsewhere: selling.has(id) ? 'selling' : false }
+      if (receipt === null) return { isElsewhere: true }
+      return { isElsewhere: true, receipt: JSON.parse(receipt) as ReceiptFacts }
     })
   }
 }

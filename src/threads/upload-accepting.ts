@@ -154,7 +154,7 @@ function openKnown(
 ) {
   const watching = { clock: systemClock, logger, closing: closing.signal }
   const noting = new Noting({ uploads, sales, log, ...inBlock, ...watching })
-  const listing = sharedItems && new SharedItems({ uploads, noting, items: sharedItems, ...watching })
+  const listing = sharedItems && new SharedItems({ uploads, sales, noting, items: sharedItems, ...watching })
   return {
     noting,
     ...(listing === undefined ? {} : { listing }),

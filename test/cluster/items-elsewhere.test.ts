@@ -7,7 +7,7 @@ import { migrateCluster } from '../../src/cluster/cluster-schema.js'
 import type { ItemElsewhere, ItemsElsewhere, ReceiptFacts } from '../../src/cluster/items-elsewhere.js'
 import { PostgresItems } from '../../src/cluster/postgres-items.js'
 import { encodeBundle } from '../../src/format/bundle.js'
-import { type Id, idOfBytes } from '../../src/format/id.js'
+import { type Id, idBytes, idOfBytes } from '../../src/format/id.js'
 import { tagOf } from '../../src/format/tag.js'
 import { PostgresSessions } from '../../src/ledger/postgres-session.js'
 import { sha256 } from '../../src/proof/digest.js'
@@ -18,7 +18,8 @@ import { openUploadTables } from '../../src/upload/records/uploads.js'
 import { twoMachines } from '../engines/two-machines.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
-import { answered, requestOf, type UploadRig, uploadRig } from '../upload/upload-rig.js'
+import { answered, type RigOptions, requestOf, type UploadRig, uploadRig } from '../upload/upload-rig.js'
+import { salesByHand } from '../upload/usdc-sales.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 7))
 const tags = [tagOf('Bundle-Format', 'binary'), tagOf('Bundle-Version', '2.0.0')]
@@ -29,11 +30,11 @@ const bundleOf = (...items: readonly Uint8Array[]): Buffer =>
   Buffer.from(signItem(signer, { tags }, encodeBundle(items.map((bytes) => ({ id: idOf(bytes), bytes })))))
 
 /** A machine where items below 1000 bytes are free from each range, once. */
-async function machine(t: Test, machines: ItemsElsewhere): Promise<UploadRig> {
+async function machine(t: Test, machines: ItemsElsewhere, more: RigOptions = {}): Promise<UploadRig> {
   const environment = openUploadTables(scratch('machine'))
   t.teardown(() => environment.close())
   const free = { itemMaxBytes: 1000, walletBytes: 1e9, rangeBytes: 1000, exemptWallets: [] }
-  return uploadRig(t, environment, { isRich: true, free, machines })
+  return uploadRig(t, environment, { isRich: true, free, machines, ...more })
 }
 
 function post(rig: UploadRig, item: Buffer, from: string): Promise<UploadAnswer> {
@@ -78,6 +79,33 @@ async function judged(t: Test, one: UploadRig, two: UploadRig): Promise<void> {
   t.equal((await post(one, inner, away)).status, 409)
 }
 
+/** While a bundle is being paid for at one, the other charges nothing in it. */
+async function sold(t: Test, first: ItemsElsewhere, second: ItemsElsewhere): Promise<void> {
+  const sales = salesByHand(t)
+  const [one, two] = [await machine(t, first, sales.options), await machine(t, second, sales.options)]
+  const [unpaid, paid] = [itemOf('in an unpaid one', 2000), itemOf('in a paid one', 2000)]
+  const others = Array.from({ length: 3000 }, (_, at) => itemOf(`${at}`, 1000))
+  t.equal((await post(two, itemOf('makes it a home', 2000), home)).status, 200)
+  const bought = await sales.buy(one, bundleOf(unpaid))
+  const twice = await sales.buy(two, bundleOf(paid))
+  const again = await sales.buy(one, bundleOf(...others, bundleOf(paid), itemOf('beside it')))
+  for (const item of [unpaid, paid])
+    for (const from of [home, away]) t.match(await post(two, item, from), { status: 503, text: /being paid/ })
+  t.equal(two.questions.includes('settle'), true, 'only what made it a home')
+  t.equal(two.questions.at(-1), 'withdraw')
+  t.match(await post(one, paid, away), { status: 503 })
+  sales.settle(0, false)
+  t.equal((await bought.answer).status, 402)
+  t.equal((await post(two, unpaid, away)).status, 200, 'it is free again')
+  sales.settle(1, false)
+  t.equal((await twice.answer).status, 402)
+  t.match(await post(two, paid, away), { status: 503 }, 'the other sale goes on')
+  sales.settle(2, true)
+  t.equal((await again.answer).status, 200)
+  t.equal((await post(two, paid, away)).status, 409)
+  t.equal((await post(two, others[2999] ?? paid, away)).status, 409)
+}
+
 twoMachines(async (t, { url }) => {
   const sessions = new PostgresSessions(url, 1, 10_000)
   await migrateCluster(sessions)
@@ -91,6 +119,12 @@ twoMachines(async (t, { url }) => {
     })
   const [first, second] = [made(), made()]
   await judged(t, await machine(t, first), await machine(t, second))
+  await sold(t, first, second)
+  t.strictSame(await sessions.ask('SELECT 1 FROM cluster_sales WHERE bundle IS NOT NULL'), [])
+  while (await first.sweepSales());
+  const left = await sessions.ask('SELECT 1 FROM cluster_sales NATURAL FULL JOIN cluster_sale_items')
+  t.strictSame(left, [], 'nothing stays of sales that are over')
+  await leases(t, first, second, sessions)
   const taken = sha256(large.subarray(2, 66))
   t.ok(
     await second.add([
@@ -105,6 +139,30 @@ twoMachines(async (t, { url }) => {
   t.equal(await first.add([]), false)
 }).catch(t.threw)
 
+/** What a machine sells that has died counts until its time is over. */
+async function leases(
+  t: Test,
+  first: ItemsElsewhere,
+  second: ItemsElsewhere,
+  sessions: PostgresSessions,
+): Promise<void> {
+  const [around, id] = [idOf(itemOf('around')), idOf(itemOf('on sale'))]
+  const sale = await first.beginSale(around)
+  t.equal(await first.beginSale(around), sale, 'the same one')
+  t.ok(await first.addToSale(sale ?? '', [idBytes(id)]))
+  t.strictSame([await first.has(id), await second.has(id)], [false, 'selling'])
+  await sessions.ask("UPDATE cluster_sales SET until = now() - interval '1 s'")
+  t.equal(await second.has(id), false)
+  t.strictSame(await first.renewSales([around, id]), new Set([around]))
+  t.equal(await second.has(id), 'selling')
+  await sessions.ask("UPDATE cluster_sales SET until = now() - interval '1 hour'")
+  t.ok(await second.sweepSales(), 'any machine removes it then')
+  t.strictSame(await first.renewSales([around]), new Set())
+  t.ok(await first.addToSale(sale ?? '', [idBytes(id)]), 'one that stood still adds nothing')
+  t.equal(await second.sweepSales(), false)
+  t.strictSame(await sessions.ask('SELECT 1 FROM cluster_sales NATURAL FULL JOIN cluster_sale_items'), [])
+}
+
 interface Row {
   readonly bundle: string
   readonly store: number
@@ -116,6 +174,8 @@ interface Row {
 function register() {
   const rows = new Map<string, Row>()
   const state = { isAway: false }
+  const sales = new Map<string, Set<string>>()
+  const mark = (store: number, around: Id): string => `${store} ${around}`
   const text = (bytes: Uint8Array): string => idOfBytes(bytes)
   const of = (store: number): ItemsElsewhere => ({
     async add(items: readonly ItemElsewhere[]) {
@@ -140,15 +200,50 @@ function register() {
     async has(id) {
       if (state.isAway) return undefined
       const row = rows.get(id)
-      return row !== undefined && row.store !== store
+      const isSold = [...sales].some(([sale, ids]) => !sale.startsWith(`${store} `) && ids.has(id))
+      return row !== undefined && row.store !== store ? true : isSold ? 'selling' : false
+    },
+    async beginSale(around) {
+      if (state.isAway) return undefined
+      const sale = mark(store, around)
+      sales.set(sale, sales.get(sale) ?? new Set())
+      return sale
+    },
+    async addToSale(sale, ids) {
+      if (!state.isAway) for (const id of ids) sales.get(sale)?.add(text(id))
+      return !state.isAway
+    },
+    renewSales: async (due) =>
+      state.isAway ? undefined : new Set(due.filter((around) => sales.has(mark(store, around)))),
+    sweepSales: async () => false,
+    async endSales(due) {
+      if (!state.isAway) for (const around of due) sales.delete(mark(store, around))
+      return !state.isAway
     },
   })
-  return { rows, state, of }
+  return { rows, sales, state, of }
 }
 
 t.test('two machines and a register', async (t) => {
   const { of } = register()
   await judged(t, await machine(t, of(1)), await machine(t, of(2)))
+  await sold(t, of(1), of(2))
+})
+
+t.test('a bundle that the others cannot know of is not paid for', async (t) => {
+  const { sales, state, of } = register()
+  const byHand = salesByHand(t)
+  const one = await machine(t, of(1), byHand.options)
+  state.isAway = true
+  t.match(await byHand.ordered(one, bundle), { status: 503, text: /No payment was moved/ })
+  t.equal(byHand.orders(), 0)
+  t.strictSame(one.uploads.noted.behind(undefined, 10), [], 'nothing of it stays')
+  state.isAway = false
+  const { answer } = await byHand.buy(one, bundle)
+  t.equal(sales.size, 1)
+  byHand.settle(0, true)
+  t.equal((await answer).status, 200)
+  await eventually('its sale is over', () => sales.size === 0)
 })
 
 t.test('a register that is away: strangers wait, and nothing is paid back', async (t) => {

@@ -13,6 +13,13 @@ import { eventually } from '../eventually.js'
 import { emptyEngines, migrated, partsMachine } from './parts-rig.js'
 
 const partBytes = 5_242_880
+const noSales: Pick<ItemsElsewhere, 'beginSale' | 'addToSale' | 'renewSales' | 'endSales' | 'sweepSales'> = {
+  beginSale: async () => undefined,
+  addToSale: async () => false,
+  renewSales: async () => new Set(),
+  endSales: async () => true,
+  sweepSales: async () => false,
+}
 
 async function queried(
   url: string,
@@ -232,6 +239,7 @@ t.test(
       },
       has: async (id) => accepted.has(id) && accepted.get(id) !== name,
       receiptOf: async () => 'none',
+      ...noSales,
     })
     const one = await partsMachine(t, url, store, { machines: machines('one') })
     const other = await partsMachine(t, url, store, { machines: machines('other') })

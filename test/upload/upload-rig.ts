@@ -158,7 +158,7 @@ export async function uploadRig(
   }
   const watching = { closing: closing.signal, clock: systemClock, logger: silentLog }
   const noting = new Noting({ uploads, sales, log, insideMax, ...watching })
-  const listing = machines && new SharedItems({ uploads, noting, items: machines, ...watching })
+  const listing = machines && new SharedItems({ uploads, sales, noting, items: machines, ...watching })
   const posters = new KnownPosters(uploads.environment)
   const old = new OldItems(new AcceptedBefore(noting, machines, onlyHere), posters, systemClock)
   const intake = new ItemIntake({

@@ -33,8 +33,9 @@ import type { SharedItems } from './shared-items.js'
 import { SignedReceipts, type SignedReceiptsParts } from './signed-receipts.js'
 import { rankOf } from './signing.js'
 import type { TakeTerms } from './take-terms.js'
+import { TurnsById } from './turns-by-id.js'
 import type { Verdicts } from './verdicts.js'
-import { ending, indexBehind, waiting } from './waiting-answers.js'
+import { ending, indexBehind, unlisted, waiting } from './waiting-answers.js'
 
 export interface ItemIntakeParts
   extends ItemTableParts,
@@ -42,7 +43,7 @@ export interface ItemIntakeParts
     Omit<KnownItemsParts, 'uploads'> {
   readonly noting: Pick<Noting, 'note' | 'drop' | 'accepted'>
   /** Lets the other machines of a cluster know; absent: there are none. */
-  readonly listing?: Pick<SharedItems, 'wait' | 'list' | 'receiptOf'>
+  readonly listing?: Pick<SharedItems, 'wait' | 'list' | 'receiptOf' | 'sell' | 'unsold'>
   readonly verdicts: Pick<Verdicts, 'verdictNow'>
   readonly charging: Charging
   /** Absent: no credits are kept, and none can be shared. */
@@ -83,7 +84,7 @@ const deadlineBlocks = 200
  */
 export class ItemIntake {
   /** Accepts in flight by id (or payment): a duplicate waits for the promise, then decides again. */
-  readonly #accepting = new Map<string, Promise<unknown>>()
+  readonly #turns = new TurnsById()
   readonly #tables: ItemTableWriter
   readonly #receipts: SignedReceipts
   readonly #items: KnownItems
@@ -148,7 +149,7 @@ export class ItemIntake {
     }
     const alone = (): Promise<UploadAnswer> => this.#acceptOnce(item, spooled, uploader, how)
     // Items that are signed here have a new id each time, so a duplicate is recognized by its payment.
-    return how.purchase === undefined ? alone() : this.#oneAtATime(`payment ${how.purchase.payment}`, alone)
+    return how.purchase === undefined ? alone() : this.#turns.run(`payment ${how.purchase.payment}`, alone)
   }
 
   async #acceptOnce(
@@ -158,7 +159,7 @@ export class ItemIntake {
     how: TakeTerms,
   ): Promise<UploadAnswer> {
     const { id } = item.header
-    const outcome = await this.#oneAtATime(id, async () => {
+    const outcome = await this.#turns.run(id, async () => {
       const known =
         this.#known(item.header, how) ?? (await this.#items.elsewhere(item.header, how, this.parts.height()))
       if (known === undefined) return this.#take(item, spooled, uploader, how)
@@ -172,28 +173,16 @@ export class ItemIntake {
   /** Continues a sale whose item is stored. Its payment may have been settled meanwhile. */
   resume(sale: Sale, purchase?: Purchase): Promise<UploadAnswer> {
     const { selling, uploads } = this.parts
-    return this.#oneAtATime(sale.itemId, async () => {
+    return this.#turns.run(sale.itemId, async () => {
       const open = selling.sales.openOf(sale.itemId)
-      if (open !== undefined) return this.#sell(open, purchase ?? selling.inquiry(open))
+      if (open !== undefined && purchase !== undefined) return this.#listAndSell(open, purchase)
+      // Moves nothing: it asks for what became of the payment.
+      if (open !== undefined) return this.#sell(open, selling.inquiry(open))
       const item = uploads.find(sale.itemId)
       return item === undefined
         ? fixedAnswers.unknownItem
         : this.#receipts.again(item, 200, selling.sales.find(sale.payment))
     })
-  }
-
-  /** Runs `act` after all earlier calls for the same id have ended. */
-  async #oneAtATime<T>(id: string, act: () => Promise<T>): Promise<T> {
-    for (let first = this.#accepting.get(id); first !== undefined; first = this.#accepting.get(id))
-      await first
-    // No await between the loop and `set`, so only one caller enters.
-    const outcome = act()
-    this.#accepting.set(id, outcome)
-    try {
-      return await outcome
-    } finally {
-      this.#accepting.delete(id)
-    }
   }
 
   /** The answer to an item that was accepted before, or whose receipt it is; undefined: it was not. */
@@ -263,7 +252,7 @@ export class ItemIntake {
     const open = await this.#openSale(header.id, purchase)
     if (open !== undefined) {
       await given?.giveBack()
-      return 'status' in open ? open : this.#sell(open, purchase as Purchase)
+      return 'status' in open ? open : this.#listAndSell(open, purchase as Purchase)
     }
     const charge =
       itemsInside > 0 && given?.withItems !== undefined
@@ -313,7 +302,7 @@ export class ItemIntake {
       if (stored !== undefined) uploads.stored.put(stored, header.id)
     })
     const sale = selling.begin(accepted, purchase)
-    return this.#sell(sale, purchase, shared?.done)
+    return this.#listAndSell(sale, purchase, shared?.done, accepted)
   }
 
   /** The open sale of the item by this payment. A sale by another payment is ended first; its answer, unless it was unpaid. */
@@ -324,6 +313,20 @@ export class ItemIntake {
     const answer = await this.#sell(open, selling.inquiry(open))
     // Unpaid: a new sale may begin.
     return answer.status === 402 ? undefined : answer
+  }
+
+  /** `fresh`: its settlement cannot have been requested yet. */
+  async #listAndSell(
+    sale: Sale,
+    purchase: Purchase,
+    done?: object,
+    fresh?: AcceptedItem,
+  ): Promise<UploadAnswer> {
+    const { listing } = this.parts
+    const isListed = sale.item?.isBundle !== true || (await listing?.sell(sale.item)) !== false
+    if (isListed) return this.#sell(sale, purchase, done)
+    if (fresh !== undefined) await this.#drop(sale, fresh)
+    return unlisted
   }
 
   /** Settles the payment of a stored item, and accepts the item. */
@@ -351,9 +354,9 @@ export class ItemIntake {
 
   /** Nothing was paid for an item that is stored. */
   async #drop(sale: Sale, item: AcceptedItem): Promise<void> {
-    const { selling, uploads, noting } = this.parts
+    const { selling, uploads, noting, listing } = this.parts
     const { stored, id } = item
-    if (item.isBundle === true) await noting.drop(item)
+    if (item.isBundle === true) await Promise.all([noting.drop(item), listing?.unsold(id)])
     selling.drop(sale)
     if (stored !== undefined) uploads.environment.write(() => uploads.stored.remove(stored, id))
   }

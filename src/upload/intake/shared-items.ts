@@ -4,7 +4,9 @@ import type { ItemsElsewhere, ReceiptFacts } from '../../cluster/items-elsewhere
 import { type Id, idBytes } from '../../format/id.js'
 import { writePatiently } from '../../store/patient-write.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
+import type { Sales } from '../selling/sales.js'
 import type { Noting } from './noting.js'
+import { SharedSales } from './shared-sales.js'
 
 const againMs = 1000
 /** Items that are listed late, of one round. */
@@ -12,6 +14,7 @@ const roundMax = 100
 
 export interface SharedItemsParts {
   readonly uploads: Uploads
+  readonly sales: Pick<Sales, 'open'>
   readonly noting: Pick<Noting, 'idsIn'>
   readonly items: ItemsElsewhere
   readonly clock: Pick<Clock, 'now'>
@@ -28,13 +31,16 @@ export class SharedItems {
   readonly #over = new Set<Id>()
   /** Being listed by who has accepted them. */
   readonly #fresh = new Set<Id>()
-  #running: Promise<void> = Promise.resolve()
+  readonly #selling: SharedSales
+  #running: Promise<unknown> = Promise.resolve()
 
-  constructor(private readonly parts: SharedItemsParts) {}
+  constructor(private readonly parts: SharedItemsParts) {
+    this.#selling = new SharedSales(parts)
+  }
 
   /** Lists what waits. */
   start(): void {
-    this.#running = this.#run()
+    this.#running = Promise.all([this.#run(), this.#selling.run()])
   }
 
   /** After `closing`: resolves when nothing is listed any more. */
@@ -45,6 +51,16 @@ export class SharedItems {
   /** What the receipt of an item states that another machine has accepted; undefined: that is not known now. */
   receiptOf(id: Id): Promise<ReceiptFacts | 'none' | undefined> {
     return this.parts.items.receiptOf(id)
+  }
+
+  /** Before a kept bundle is paid for: other machines charge nothing in it. False: they may not know of it. */
+  sell(bundle: AcceptedItem): Promise<boolean> {
+    return this.#selling.list(bundle)
+  }
+
+  /** It is not paid for. */
+  unsold(bundle: Id): Promise<void> {
+    return this.#selling.over(bundle)
   }
 
   /** Only inside the transaction that accepts it. */
@@ -70,6 +86,7 @@ export class SharedItems {
     for await (const { ids } of noting.idsIn(item)) {
       if (!(await items.add(ids.map((id) => ({ id, bundle }))))) return false
     }
+    await this.#selling.over(item.id)
     return true
   }
 

@@ -19,3 +19,9 @@ export const ending = textAnswer(
   'The service is ending. The item is kept: the same upload has its receipt when the service is back',
   '\r\nRetry-After: 5',
 )
+
+export const unlisted = textAnswer(
+  503,
+  'The other machines of this service do not know of this bundle yet. No payment was moved: try again in some seconds',
+  '\r\nRetry-After: 5',
+)

@@ -177,7 +177,10 @@ export class Finishing {
   async #isHeld(id: string, item: Id): Promise<boolean | undefined> {
     const { records, machines } = this.parts
     if (machines === undefined || !records.isShared || this.#has(item)) return false
-    return records.find(id)?.heldItem === undefined && (await machines.has(item))
+    if (records.find(id)?.heldItem !== undefined) return false
+    const isElsewhere = await machines.has(item)
+    // In a bundle that is not paid for yet: that is looked at where the item is charged.
+    return isElsewhere === 'selling' ? false : isElsewhere
   }
 
   /** The answer of an upload that is over. */

@@ -20,6 +20,10 @@ export class UnlistedItems {
     this.#ids.remove(idBytes(id))
   }
 
+  has(id: Id): boolean {
+    return this.#ids.get(idBytes(id)) !== undefined
+  }
+
   some(limit: number): Id[] {
     return [...this.#ids.keys({ limit })].map((key) => idOfBytes(key))
   }

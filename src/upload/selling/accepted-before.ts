@@ -14,6 +14,12 @@ const unsure = refuse(
   'the other machines of this service do not state what they have accepted: try again in some seconds',
 )
 
+const selling = refuse(
+  'busy',
+  'self',
+  'this item lies in a bundle that is being paid for at another machine of this service: try again in some seconds',
+)
+
 /** What is known of bundles that were accepted here. */
 export interface BundlesHere {
   /** What lies in them is not all noted. */
@@ -38,6 +44,8 @@ export class AcceptedBefore implements Pick<EarlierPost, 'isKnown' | 'settled'> 
     if (this.bundles.isBehind && !mayBeUnsure) return behind
     const isElsewhere = this.machines === undefined ? false : await this.machines.has(item.id)
     if (isElsewhere === true) return true
+    // Paid or not: that is known soon.
+    if (isElsewhere === 'selling') return selling
     if (isElsewhere === undefined && !mayBeUnsure) return unsure
     return this.network.isKnown(item)
   }

@@ -20,6 +20,7 @@ import { onlyHere } from '../../../src/upload/selling/earlier-post.js'
 import { Sales } from '../../../src/upload/selling/sales.js'
 import { eventually } from '../../eventually.js'
 import { answered, type RigOptions, requestOf, type UploadRig, uploadRig } from '../upload-rig.js'
+import { salesByHand } from '../usdc-sales.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 7))
 const tags = [tagOf('Bundle-Format', 'binary'), tagOf('Bundle-Version', '2.0.0')]
@@ -90,47 +91,11 @@ t.test('who names an item in a table and has it not keeps its owner from nothing
   t.equal((await post(rig, mine)).status, 409, 'an item has its own id, whatever the table says')
 })
 
-/** A service that takes USDC. `settle`: a payment, by the order in which they came, is made or fails. */
+/** A service that takes USDC. */
 async function usdcService(t: Test) {
-  const open: ((isPaid: boolean) => void)[] = []
-  const made = { payment: 'p', units: '1000', transaction: '0x1', payer: '0xa', network: 'base-sepolia' }
-  const rig = await service(t, 1_000_000, {
-    look: async () => ({ good: true, units: '1000' }),
-    pay: async () => {
-      const isPaid = await new Promise<boolean>((resolve) => open.push(resolve))
-      if (!isPaid) return { status: 402, json: {}, lines: '' }
-      return { paid: true, winc: '7', lines: '', ...made }
-    },
-  })
-  // Timers of the system's clock keep no process alive.
-  const awake = setInterval(() => undefined, 1000)
-  t.teardown(() => clearInterval(awake))
-  let nonce = 0
-  /** Resolves when the payment is being settled. */
-  const buy = async (item: Buffer): Promise<{ readonly answer: Promise<UploadAnswer> }> => {
-    nonce += 1
-    const number = nonce
-    const path = '/x402/upload/signed'
-    const headers = { 'content-length': String(item.length), 'x-payment': payment(number) }
-    const answer = answered(rig, path, requestOf('POST', path, { headers, pieces: [item] }))
-    await eventually('its payment is being settled', () => open.length === number)
-    return { answer }
-  }
-  return { rig, buy, settle: (number: number, isPaid: boolean) => open[number]?.(isPaid) }
-}
-
-function payment(nonce: number): string {
-  const authorization = {
-    from: `0x${'a1'.repeat(20)}`,
-    to: `0x${'b2'.repeat(20)}`,
-    value: '1000',
-    validAfter: '0',
-    validBefore: String(Math.floor(Date.now() / 1000) + 600),
-    nonce: `0x${nonce.toString(16).padStart(64, '0')}`,
-  }
-  const payload = { signature: `0x${'c3'.repeat(65)}`, authorization }
-  const given = { x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload }
-  return Buffer.from(JSON.stringify(given)).toString('base64')
+  const sales = salesByHand(t)
+  const rig = await service(t, 1_000_000, sales.options)
+  return { rig, buy: (item: Buffer) => sales.buy(rig, item), settle: sales.settle }
 }
 
 t.test('what a bundle only names is never paid back, and nobody is charged for it meanwhile', async (t) => {

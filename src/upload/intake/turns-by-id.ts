@@ -1,0 +1,17 @@
+/** Runs what has one name one after the other. */
+export class TurnsById {
+  readonly #running = new Map<string, Promise<unknown>>()
+
+  /** Runs `act` after all earlier calls for the same id have ended. */
+  async run<T>(id: string, act: () => Promise<T>): Promise<T> {
+    for (let first = this.#running.get(id); first !== undefined; first = this.#running.get(id)) await first
+    // No await between the loop and `set`, so only one caller enters.
+    const outcome = act()
+    this.#running.set(id, outcome)
+    try {
+      return await outcome
+    } finally {
+      this.#running.delete(id)
+    }
+  }
+}
