@@ -1,7 +1,7 @@
 import { Backoff } from '../actor/backoff.js'
 import type { Clock } from '../actor/clock.js'
 import { FairSlots } from '../actor/fair-slots.js'
-import { LateSignal } from '../actor/late-signal.js'
+import { LazySignal } from '../actor/lazy-signal.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { GatewayLine, type LineQuestion } from '../source/upstream/gateway-line.js'
 
@@ -151,7 +151,7 @@ export class ClickhouseClient {
       body: () => body,
       headMs,
     }
-    const stop = new LateSignal()
+    const stop = new LazySignal()
     const overall = this.clock.after(headMs, () => stop.abort())
     const answer = await this.#line.ask(url, question, stop.signal)
     if (isRefusal(answer)) {

@@ -13,7 +13,7 @@ import type { StoredContent } from '../store/stored-content.js'
 import { admitExchange, answerDenied, precheckExchange } from './admit.js'
 import { soonStale } from './cache-control.js'
 import type { DeliveryParts, Intercept } from './delivery-parts.js'
-import { type Entry, isStable, lateBoundary } from './entry.js'
+import { type Entry, isStable, lazyBoundary } from './entry.js'
 import { openGuided, openWindow } from './guided.js'
 import { type Facts, typeOf } from './head.js'
 import { absentCaching, readHints, readProvenance } from './hints.js'
@@ -241,7 +241,7 @@ export class Delivery {
     const hashed = isHashed(opened)
     // While bytes still arrive only a verified digest is stated: the fetcher aborts transfers that differ from it.
     const digest = hashed || before?.verified === true ? attributes.digest : undefined
-    const boundary = lateBoundary()
+    const boundary = lazyBoundary()
     const { naming } = exchange
     enter(exchange, 'plan')
     const decided = decide(exchange, {

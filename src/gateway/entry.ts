@@ -32,7 +32,7 @@ function newBoundary(): string {
 }
 
 /** A boundary that is made at its first use, because few answers have several parts. */
-export function lateBoundary(): () => string {
+export function lazyBoundary(): () => string {
   let made: string | undefined
   return () => {
     made ??= newBoundary()

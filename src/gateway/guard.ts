@@ -32,7 +32,7 @@ const watchedMinBytes = 16 * 1024
  * A block by hash needs the SHA-256 of the bytes. No route sends bytes whose hash it cannot compare, so each uses one of three
  * ways:
  * - Content (`/{id}`, `/raw`, frames, names, digests, `/tx/{id}/data`): the fetcher hashes it. It holds back the end until the
- *   hash is compared, or all of it where the size is that of blocked content (`source/transfer/fetch.ts`). A part is fetched
+ *   hash is compared, or all of it where the size is that of blocked content (`ContentTransfer`). A part is fetched
  *   alone only where the digest of the whole is known. Stored content has its digest in the catalog.
  * - Chunks: the chain proves them, so the fetcher never sees them. A chunk that is a whole transaction is judged by its own hash.
  *   Other chunks are sent at once where no blocked hash has the size of their transaction. Otherwise, or where a size is unknown,

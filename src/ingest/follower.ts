@@ -73,7 +73,7 @@ export class Follower {
     while (!this.#abort.signal.aborted) {
       const step = nextStep(this.#state, this.#sight(), this.rules, this.parts.clock.monotonic())
       // Blocks are collected as long as the next one has arrived already.
-      const more = step.kind === 'import' || (step.kind === 'bring' && this.#isReady(step.height))
+      const more = step.kind === 'import' || (step.kind === 'fetch' && this.#isReady(step.height))
       if (!more || this.#isFull()) await this.#flush()
       await this.#take(step)
     }
@@ -83,7 +83,7 @@ export class Follower {
     switch (step.kind) {
       case 'look':
         return this.#look()
-      case 'bring':
+      case 'fetch':
         return this.#bring(step.height, step.last)
       case 'import':
         return this.#import()

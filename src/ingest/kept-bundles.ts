@@ -39,7 +39,7 @@ export class KeptBundles {
         resolve()
       }
       signal.addEventListener('abort', finish)
-      void this.parts.source.ask({ kind: 'bring', id }).then(finish)
+      void this.parts.source.ask({ kind: 'fetch-proven', id }).then(finish)
     })
   }
 

@@ -51,7 +51,7 @@ export type FollowStep =
   /** Ask a node for its tip. */
   | { readonly kind: 'look' }
   /** Get this block; those up to `last` will be wanted soon. */
-  | { readonly kind: 'bring'; readonly height: number; readonly last: number }
+  | { readonly kind: 'fetch'; readonly height: number; readonly last: number }
   /** Put the block that is at hand on the top. */
   | { readonly kind: 'import' }
   /** Ask which block the nodes have at this height, in a search that began at `from`. */
@@ -88,7 +88,7 @@ export function nextStep(state: FollowState, sight: Sight, rules: FollowRules, n
     return { kind: 'compare', at: tip.height, from: top.height, isBehind: true }
   if (next > tip.height) return idle
   if (sight.next === undefined) {
-    return { kind: 'bring', height: next, last: Math.min(tip.height, rules.stopHeight) }
+    return { kind: 'fetch', height: next, last: Math.min(tip.height, rules.stopHeight) }
   }
   const follows = top === undefined || next > top.height + 1 || sight.next.previous === top.id
   return follows ? { kind: 'import' } : { kind: 'compare', at: top.height, from: top.height }

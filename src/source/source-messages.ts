@@ -52,7 +52,7 @@ export type SourceRequest =
       /** The asker reads segments: what lies in one as a whole may be answered with `placed`. */
       readonly readsSegments?: boolean
     }
-  /** The reader of an opened flow needs nothing more of it; every `opened` reply is closed exactly once. */
+  /** The reader of a transfer needs nothing more of it; every `opened` reply is closed exactly once. */
   | { readonly kind: 'close'; readonly reader: number }
   /** Removes a blob from disk; it is fetched anew when somebody asks. */
   | { readonly kind: 'evict'; readonly digest: Uint8Array }
@@ -66,11 +66,11 @@ export type SourceRequest =
   /** Is the blob on disk what its name says? Remembered per (digest, inode, mtime). A false one is dropped and distrusted. */
   | { readonly kind: 'check'; readonly id: Id; readonly digest: Uint8Array }
   /** Is the item what lies at its place in a bundle of the store? Its digest stands in the catalog before the answer. */
-  | { readonly kind: 'window'; readonly id: Id }
+  | { readonly kind: 'judge-item'; readonly id: Id }
   /** Brings the data of a transaction into the store, proven against the chain, for nobody who waits for bytes. */
-  | { readonly kind: 'bring'; readonly id: Id }
+  | { readonly kind: 'fetch-proven'; readonly id: Id }
   /** The SHA-256 of a payload; it is brought whole where nobody here knows it. */
-  | { readonly kind: 'learn'; readonly id: Id }
+  | { readonly kind: 'digest'; readonly id: Id }
   /** Moves all content between the disk and the object store, or says how far that is. */
   | TierRequest
   /** The packed form of a manifest, made where there is none. `again`: what this path led to was found damaged. */
@@ -126,10 +126,10 @@ export type SourceReply =
   /** `isDone` false: there are too many, or none can be kept here. */
   | { readonly kind: 'pinned'; readonly isDone: boolean; readonly count: number }
   /** It is in the store, or could not be had. */
-  | { readonly kind: 'brought' }
+  | { readonly kind: 'fetched' }
   /** How the object store is, as JSON (`TierState`); absent: there is none. */
   | { readonly kind: 'store'; readonly state?: object }
-  | { readonly kind: 'learned'; readonly digest: Uint8Array }
+  | { readonly kind: 'digest'; readonly digest: Uint8Array }
   /** `digest`: of the manifest's text; `path`: the file that `PackedFile` opens. */
   | { readonly kind: 'packed'; readonly digest: Uint8Array; readonly path: string }
 

@@ -1,4 +1,4 @@
-import { type AnySignal, signalOf } from '../actor/late-signal.js'
+import { type AnySignal, signalOf } from '../actor/lazy-signal.js'
 import type { Attributes } from '../catalog/attributes.js'
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'

@@ -5,7 +5,7 @@ import type { Meters } from '../actor/meter.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/catalog-messages.js'
 import type { LmdbCatalog } from '../catalog/reader.js'
 import { fetchMeters } from '../source/fetch-meters.js'
-import { Keeping, type Kept, type KeptNotes } from '../source/keeping/keeping.js'
+import { BlobCache, type Kept, type KeptNotes } from '../source/keeping/blob-cache.js'
 import { ManifestCache, type ManifestOptions } from '../source/keeping/manifest-cache.js'
 import type { ManifestPacker } from '../source/keeping/manifest-packer.js'
 import type { SmallContent } from '../source/keeping/small-content.js'
@@ -16,9 +16,9 @@ import type { ProgressTable } from '../source/reading/progress-table.js'
 import type { BlobRoots } from '../source/roots/blob-roots.js'
 import type { Source } from '../source/source.js'
 import { AvoidedOrigins } from '../source/transfer/avoided-origins.js'
-import type { FetchOptions, Forbidden } from '../source/transfer/fetch-parts.js'
 import { Fetcher, type FetcherOptions } from '../source/transfer/fetcher.js'
 import { Suspects } from '../source/transfer/suspects.js'
+import type { FetchOptions, Forbidden } from '../source/transfer/transfer-parts.js'
 import { BlobStore, type FileIdentity } from '../store/blobs.js'
 import { SoundFiles } from '../store/sound-files.js'
 
@@ -55,7 +55,7 @@ export interface FetchingParts {
 
 export interface Fetching {
   readonly fetcher: Fetcher
-  readonly keeping: Keeping
+  readonly blobCache: BlobCache
   readonly soundness: Soundness
   readonly manifests: ManifestCache
 }
@@ -70,7 +70,7 @@ export async function openFetching(parts: FetchingParts): Promise<Fetching> {
     onKept(one)
   }
   const dropManifest = (digest: Uint8Array): Promise<void> => manifests.drop(digest)
-  const keeping = new Keeping(
+  const blobCache = new BlobCache(
     store,
     keeper,
     log,
@@ -82,7 +82,7 @@ export async function openFetching(parts: FetchingParts): Promise<Fetching> {
     parts.notes,
   )
   const sound = parts.sound ?? new SoundFiles()
-  const soundness = new Soundness(store, prover, keeping, catalog, keeper, log, sound, small)
+  const soundness = new Soundness(store, prover, blobCache, catalog, keeper, log, sound, small)
   const fetcher = new Fetcher(
     parts.progress,
     {
@@ -91,7 +91,7 @@ export async function openFetching(parts: FetchingParts): Promise<Fetching> {
       ...(small === undefined ? {} : { small }),
       catalog,
       keeper,
-      keeping,
+      blobCache,
       avoided: new AvoidedOrigins(systemClock),
       suspects: new Suspects(),
       ...(parts.forbidden === undefined ? {} : { forbidden: parts.forbidden }),
@@ -106,5 +106,5 @@ export async function openFetching(parts: FetchingParts): Promise<Fetching> {
       windows: new Windows({ catalog, store, roots, prover, soundness, keeper, log }),
     },
   )
-  return { fetcher, keeping, soundness, manifests }
+  return { fetcher, blobCache, soundness, manifests }
 }

@@ -20,9 +20,9 @@ import { Webhooks } from '../ingest/webhooks.js'
 import { BlockFilter } from '../moderation/block-filter.js'
 import { FilteredBlockList } from '../moderation/list.js'
 import { ModerationStore } from '../moderation/moderation-store.js'
+import type { Kept, KeptNotes } from '../source/keeping/blob-cache.js'
 import { insist } from '../source/keeping/commit-batch.js'
 import { Evictor } from '../source/keeping/evictor.js'
-import type { Kept, KeptNotes } from '../source/keeping/keeping.js'
 import { Pins } from '../source/keeping/pins.js'
 import { openSmallContent, type SmallContent } from '../source/keeping/small-content.js'
 import { PooledProver } from '../source/proving/pooled-prover.js'
@@ -86,6 +86,8 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
   const { settings, memory } = given
   const log = createLog(settings.server.logLevel, 'source')
   const meters = new Meters(meterTable, memory.meters, memory.rows.source)
+  // Two circles: the store evicts from the blob cache that stands on it, and proofs fetch anew by the fetcher whose content they
+  // judge. `onEvicted` and `replace` are set below, before anything is evicted or proven.
   let onEvicted: (digests: readonly Uint8Array[]) => void = () => undefined
   const here = await openStore(given, log, (digests) => onEvicted(digests))
   const { store, catalog, pins, small, roots } = here
@@ -104,12 +106,12 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
   }
   const notes = proving?.notes
   const fetching = await fetchingOf(given, here, sources, { pool, meters, onKept, notes, tier })
-  const { fetcher, keeping, manifests } = fetching
-  onEvicted = (gone) => void keeping.forget(gone)
+  const { fetcher, blobCache, manifests } = fetching
+  onEvicted = (gone) => void blobCache.forget(gone)
   const replace = replacing(fetching, here.keeper, sources.background)
   const segmentBytes = (): number => small?.store.fileBytes ?? 0
   const eviction = evictionOptions(settings)
-  const evictor = new Evictor(store, catalog, keeping, log, systemClock, eviction, segmentBytes, pins)
+  const evictor = new Evictor(store, catalog, blobCache, log, systemClock, eviction, segmentBytes, pins)
   evictor.start()
   void manifests
     .takeOver((digest) => catalog.blobSize(digest) !== undefined)
@@ -319,12 +321,12 @@ function fetchingOf(
 }
 
 /** Brings a content from the object store onto this disk; true where it is there afterwards. */
-function bringing({ fetcher, keeping }: Fetching, catalog: LmdbCatalog, source: Source) {
+function bringing({ fetcher, blobCache }: Fetching, catalog: LmdbCatalog, source: Source) {
   return async (id: Id): Promise<boolean> => {
-    await fetcher.bring(id, {}, source)
+    await fetcher.store(id, {}, source)
     const digest = catalog.attributes(id)?.digest
     return (
-      keeping.uncommitted.get(id) !== undefined ||
+      blobCache.uncommitted.get(id) !== undefined ||
       (digest !== undefined && catalog.blobSize(digest) !== undefined)
     )
   }
@@ -332,13 +334,13 @@ function bringing({ fetcher, keeping }: Fetching, catalog: LmdbCatalog, source: 
 
 /** Drops the bytes of a content that proved wrong, forgets what came with them, and brings proven ones. */
 function replacing(
-  { keeping, fetcher }: Fetching,
+  { blobCache, fetcher }: Fetching,
   keeper: SourceStore['keeper'],
   background: Source,
 ): ProvingParts['replace'] {
   return async ({ id, place }, digest) => {
-    await keeping.drop(digest)
+    await blobCache.drop(digest)
     await insist(keeper, { kind: 'distrust', id })
-    await fetcher.bring(id, place === undefined ? {} : { rootId: place.rootId }, background)
+    await fetcher.store(id, place === undefined ? {} : { rootId: place.rootId }, background)
   }
 }

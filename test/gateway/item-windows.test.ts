@@ -153,7 +153,7 @@ t.test('with its bundle an item leaves the store', async (t) => {
   const item = itemOf(randomBytes(3000))
   const { digest } = await bundled(on, [item])
   await isServed(t, on, item)
-  await on.rig.keeping.drop(digest)
+  await on.rig.blobCache.drop(digest)
   await eventually('the block holds', async () => (await on.ask(`/${item.id}`)).status === 404)
   on.has.set(item.id, { body: item.payload, contentType: 'text/html' })
   t.ok((await on.ask(`/${item.id}`)).body.equals(item.payload), 'it is fetched')

@@ -122,7 +122,7 @@ t.test('a bundle that leaves the store while one of its items is sent does not b
   const { digest } = await bundled(on, [item])
   await opened(on, digest, [item])
   const [one, other] = await Promise.all([fetch(`${on.url}/${item.id}`), fetch(`${on.url}/${item.id}`)])
-  await on.rig.keeping.drop(digest)
+  await on.rig.blobCache.drop(digest)
   for (const response of [one, other])
     t.ok(Buffer.from(await response.arrayBuffer()).equals(item.payload), 'whole and right')
   await eventually('the item is found untrue', async () => (await on.ask(`/${item.id}`)).status === 404)

@@ -37,7 +37,7 @@ async function requestsFor(
     source: {
       async ask(request): Promise<SourceReply> {
         requests.push(request)
-        return { kind: 'brought' }
+        return { kind: 'fetched' }
       },
     },
     transactions: {
@@ -52,17 +52,17 @@ async function requestsFor(
 }
 
 t.test('without a filter bundles are brought while a tenth of the store is free', async (t) => {
-  t.same(await requestsFor(undefined, 0), [{ kind: 'bring', id }])
-  t.same(await requestsFor(undefined, 8000), [{ kind: 'bring', id }])
+  t.same(await requestsFor(undefined, 0), [{ kind: 'fetch-proven', id }])
+  t.same(await requestsFor(undefined, 8000), [{ kind: 'fetch-proven', id }])
   t.same(await requestsFor(undefined, 8001), [])
   t.same(await requestsFor(undefined, 0, false), [], 'not where nobody knows the transaction')
 })
 
 t.test('a filter says which are brought, whatever room there is', async (t) => {
   t.same(await requestsFor({ kind: 'never' }), [])
-  t.same(await requestsFor({ kind: 'always' }, 10_000), [{ kind: 'bring', id }])
+  t.same(await requestsFor({ kind: 'always' }, 10_000), [{ kind: 'fetch-proven', id }])
   const ours = (value: string): ItemFilter => ({ kind: 'tags', tags: [{ name: 'App-Name', value }] })
-  t.same(await requestsFor(ours('mine'), 10_000), [{ kind: 'bring', id }])
+  t.same(await requestsFor(ours('mine'), 10_000), [{ kind: 'fetch-proven', id }])
   t.same(await requestsFor(ours('other')), [])
 })
 

@@ -48,25 +48,25 @@ const rows: Row[] = [
   {
     name: 'an empty index begins at the first height',
     state: { tip: tip(5) },
-    step: { kind: 'bring', height: 0, last: 5 },
+    step: { kind: 'fetch', height: 0, last: 5 },
   },
   {
     name: 'an empty index may begin shortly before the tip',
     state: { tip: tip(500) },
     rules: { start: { behindTip: 50 } },
-    step: { kind: 'bring', height: 450, last: 500 },
+    step: { kind: 'fetch', height: 450, last: 500 },
   },
   {
     name: 'a chain shorter than that begins with its first block',
     state: { tip: tip(5) },
     rules: { start: { behindTip: 50 } },
-    step: { kind: 'bring', height: 0, last: 5 },
+    step: { kind: 'fetch', height: 0, last: 5 },
   },
   {
     name: 'an index with blocks goes on behind them',
     state: { top: block(400), tip: tip(500) },
     rules: { start: { behindTip: 50 } },
-    step: { kind: 'bring', height: 401, last: 500 },
+    step: { kind: 'fetch', height: 401, last: 500 },
   },
   {
     name: 'a later start leaves a gap',
@@ -116,7 +116,7 @@ const rows: Row[] = [
   {
     name: 'nor asked for ahead',
     state: { top: block(990), tip: tip(2000) },
-    step: { kind: 'bring', height: 991, last: 1000 },
+    step: { kind: 'fetch', height: 991, last: 1000 },
   },
   {
     name: 'a search asks for the block in question',

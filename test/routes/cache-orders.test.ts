@@ -75,7 +75,7 @@ async function scene(t: Test) {
   const later: Clock = { ...systemClock, now: () => Date.now() + 120_000 }
   const options = { maxBytes: 0, everyMs: 1000, graceMs: 60_000, orphanMs: 1000 }
   const evict = () =>
-    new Evictor(house.store, house.catalog, house.keeping, silentLog, later, options, () => 0, pins).evict()
+    new Evictor(house.store, house.catalog, house.blobCache, silentLog, later, options, () => 0, pins).evict()
   return { house, pins, rootId, digest, ids, order, evict, path }
 }
 

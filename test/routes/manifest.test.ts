@@ -265,6 +265,6 @@ t.test('a packed form that disappears is made again, and is removed with its con
   const other = await on.transfers.manifest({ digest }, true)
   t.match(other, { path: packed })
   t.ok(existsSync(packed))
-  t.equal(await on.rig.keeping.drop(digest), true)
+  t.equal(await on.rig.blobCache.drop(digest), true)
   t.notOk(existsSync(packed))
 })

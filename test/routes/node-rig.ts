@@ -17,7 +17,7 @@ import type { GatewayParts, Transfers } from '../../src/gateway/gateway-parts.js
 import type { Guard } from '../../src/gateway/guard.js'
 import { nodeRoutes } from '../../src/routes/node-routes.js'
 import type { ClientOf } from '../../src/serving/in-slot.js'
-import type { Forbidden } from '../../src/source/transfer/fetch-parts.js'
+import type { Forbidden } from '../../src/source/transfer/transfer-parts.js'
 import { patient } from '../chain/hostile.js'
 import { remoteAddress, type Stage, stage } from '../gateway/rig.js'
 import { scratch } from '../scratch.js'

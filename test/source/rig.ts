@@ -16,7 +16,7 @@ import { LmdbCatalog } from '../../src/catalog/reader.js'
 import { type Id, idOfBytes } from '../../src/format/id.js'
 import type { ManifestLimits } from '../../src/format/manifest.js'
 import { isRefusal, type Refusal } from '../../src/format/refusal.js'
-import type { Keeping, Kept } from '../../src/source/keeping/keeping.js'
+import type { BlobCache, Kept } from '../../src/source/keeping/blob-cache.js'
 import type { ManifestCache, ManifestOptions } from '../../src/source/keeping/manifest-cache.js'
 import { InlinePacker, type ManifestPacker } from '../../src/source/keeping/manifest-packer.js'
 import { InlineProver } from '../../src/source/proving/prover.js'
@@ -25,8 +25,8 @@ import { TransferClient } from '../../src/source/reading/transfer-client.js'
 import { BlobRoots } from '../../src/source/roots/blob-roots.js'
 import type { Source } from '../../src/source/source.js'
 import type { SourceProgress, SourceReply, SourceRequest, Window } from '../../src/source/source-messages.js'
-import type { Forbidden } from '../../src/source/transfer/fetch-parts.js'
 import type { Fetcher, FetcherOptions } from '../../src/source/transfer/fetcher.js'
+import type { Forbidden } from '../../src/source/transfer/transfer-parts.js'
 import { TrustedGateways } from '../../src/source/upstream/trusted-gateways.js'
 import { BlobStore } from '../../src/store/blobs.js'
 import type { Content } from '../../src/store/content.js'
@@ -84,7 +84,7 @@ export interface Rig {
   readonly catalog: LmdbCatalog
   readonly keeper: Address<CatalogRequest, CatalogReply>
   readonly store: BlobStore
-  readonly keeping: Keeping
+  readonly blobCache: BlobCache
   readonly manifests: ManifestCache
   readonly fetcher: Fetcher
   readonly kept: Kept[]
@@ -143,7 +143,7 @@ export async function rig(options: RigOptions): Promise<Rig> {
   const table = new ProgressTable(new SharedArrayBuffer(progressBytes(options.slots ?? 256)))
   const roots = new BlobRoots(catalog, store, systemClock)
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
-  const { fetcher, keeping, manifests } = await openFetching({
+  const { fetcher, blobCache, manifests } = await openFetching({
     source: options.source,
     progress: table,
     store,
@@ -175,7 +175,7 @@ export async function rig(options: RigOptions): Promise<Rig> {
     catalog,
     keeper,
     store,
-    keeping,
+    blobCache,
     manifests,
     fetcher,
     kept,

@@ -73,7 +73,7 @@ async function heldOf({ catalog, fetcher }: CacheOrderParts, id: Id): Promise<He
   const bundle = rootId === undefined ? undefined : catalog.attributes(rootId)?.digest
   if (rootId === undefined || bundle === undefined || catalog.blobSize(bundle) === undefined) return undefined
   // Whether the item is what lies there is judged now: afterwards its digest is known.
-  const reply = await fetcher.ask({ kind: 'window', id })
+  const reply = await fetcher.ask({ kind: 'judge-item', id })
   if (isRefusal(reply)) return reply
   if (reply.kind === 'refused') return reply.refusal
   const digest = catalog.attributes(id)?.digest

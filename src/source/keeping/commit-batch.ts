@@ -30,8 +30,8 @@ const betweenMs = 1000
 const payloadsMax = 1024
 
 /**
- * Words for the keeper that many payloads have one after the other: they go together, in one message and one commit. The first
- * word after a pause goes at once.
+ * Changes of the catalog by many payloads, one after the other: they go together, in one message and one commit. The first
+ * change after a pause goes at once.
  */
 export class CommitBatch {
   #requests: CatalogRequest[] = []

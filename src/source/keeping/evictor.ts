@@ -2,7 +2,7 @@ import { type Clock, isWithin, type Timer } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import type { LmdbCatalog } from '../../catalog/reader.js'
 import type { BlobStore } from '../../store/blobs.js'
-import type { Keeping } from './keeping.js'
+import type { BlobCache } from './blob-cache.js'
 import type { Pins } from './pins.js'
 
 export interface EvictionOptions {
@@ -43,7 +43,7 @@ export class Evictor {
   constructor(
     private readonly store: BlobStore,
     private readonly catalog: LmdbCatalog,
-    private readonly keeping: Keeping,
+    private readonly blobCache: BlobCache,
     private readonly log: Log,
     private readonly clock: Clock,
     private readonly options: EvictionOptions,
@@ -114,11 +114,11 @@ export class Evictor {
           spared.push(digest)
           continue
         }
-        if (!(await this.keeping.drop(digest, touchedMs))) return removed
+        if (!(await this.blobCache.drop(digest, touchedMs))) return removed
         removed += 1
       }
       // They count as used, so that the next look does not begin with them.
-      if (spared.length > 0) await this.keeping.spare(spared)
+      if (spared.length > 0) await this.blobCache.spare(spared)
       if (before === removed) return removed
     }
   }
@@ -128,7 +128,7 @@ export class Evictor {
     for await (const { digest, modifiedMs } of this.store.list(this.#folder)) {
       const recorded = (): boolean => this.catalog.blob(digest) !== undefined
       if (!isWithin(now, modifiedMs, this.options.orphanMs) && !recorded())
-        await this.keeping.sweep(digest, recorded)
+        await this.blobCache.sweep(digest, recorded)
     }
     this.#folder = (this.#folder + 1) % 256
   }

@@ -8,8 +8,8 @@ import { type BlobStore, blobPath, type FileIdentity } from '../../store/blobs.j
 import { stampOf } from '../../store/file-stamp.js'
 import type { SmallBlobs } from '../../store/segments/small-blobs.js'
 import { SoundFiles } from '../../store/sound-files.js'
+import type { BlobCache } from '../keeping/blob-cache.js'
 import { insist } from '../keeping/commit-batch.js'
-import type { Keeping } from '../keeping/keeping.js'
 import type { BlobProver } from './prover.js'
 
 /** Whether blobs on disk are what their names say. Each state of a file is hashed once. */
@@ -19,7 +19,7 @@ export class Soundness {
   constructor(
     private readonly store: BlobStore,
     private readonly prover: BlobProver,
-    private readonly keeping: Keeping,
+    private readonly blobCache: BlobCache,
     private readonly catalog: LmdbCatalog,
     private readonly keeper: Address<CatalogRequest, CatalogReply>,
     private readonly log: Log,
@@ -88,7 +88,7 @@ export class Soundness {
   }
 
   async #drop(id: Id, digest: Uint8Array): Promise<void> {
-    await this.keeping.drop(digest)
+    await this.blobCache.drop(digest)
     const known = this.catalog.attributes(id)
     if (known?.verified === false) await insist(this.keeper, { kind: 'distrust', id })
     // Nothing new is learned: the word moves the id's generation, so that no thread goes on with a prepared answer.

@@ -145,7 +145,7 @@ export class TransferClient {
 
   /** Is the item what lies at its place in a bundle of the store? The catalog knows its digest when this resolves true. */
   async window(id: Id): Promise<boolean | Refusal> {
-    return this.#checked({ kind: 'window', id })
+    return this.#checked({ kind: 'judge-item', id })
   }
 
   async #checked(question: SourceRequest): Promise<boolean | Refusal> {
@@ -158,10 +158,10 @@ export class TransferClient {
 
   /** The SHA-256 of a payload; it is brought whole where nobody here knows it. Never rejects. */
   async digestOf(id: Id): Promise<Uint8Array | Refusal> {
-    const reply = await this.fetcher.ask({ kind: 'learn', id })
+    const reply = await this.fetcher.ask({ kind: 'digest', id })
     if (isRefusal(reply)) return reply
     if (reply.kind === 'refused') return reply.refusal
-    if (reply.kind !== 'learned') throw new Error(`a question for a digest was answered with ${reply.kind}`)
+    if (reply.kind !== 'digest') throw new Error(`a question for a digest was answered with ${reply.kind}`)
     return reply.digest
   }
 

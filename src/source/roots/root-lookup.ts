@@ -6,7 +6,7 @@ import { Gathered } from '../../format/gathered.js'
 import { type Id, parseId } from '../../format/id.js'
 import { isRefusal } from '../../format/refusal.js'
 import type { Hints, Provenance } from '../source-messages.js'
-import { harvest, type OwnName, trailHeaders } from '../upstream/gateway-headers.js'
+import { type OwnName, readAnswerHeaders, trailHeaders } from '../upstream/gateway-headers.js'
 import { GatewayLine } from '../upstream/gateway-line.js'
 import type { LineAnswer } from '../upstream/line-answer.js'
 import { isConfined, passed, type TrailRules, trailKey } from '../upstream/trail.js'
@@ -104,7 +104,7 @@ export class GatewayRoots implements RootLookup {
     if (isRefusal(head)) return 'away'
     head.drop()
     if (head.statusCode === 429 || head.statusCode >= 500) return 'refused'
-    const { hints } = harvest(head.headers)
+    const { hints } = readAnswerHeaders(head.headers)
     if (hints.rootId !== undefined && hints.itemOffset !== undefined) return hints
     for (const path of offsetPaths) {
       const answer = await this.#line.ask(url, { method: 'GET', path: `${path}${id}`, headers }, signal)

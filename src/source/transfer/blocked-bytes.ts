@@ -2,7 +2,7 @@ import type { Attributes } from '../../catalog/attributes.js'
 import type { Id } from '../../format/id.js'
 import { blocksCopy } from '../blocked-places.js'
 import type { Found } from '../source.js'
-import type { Forbidden } from './fetch-parts.js'
+import type { Forbidden } from './transfer-parts.js'
 
 /** Whether a copy was read out of what is blocked now. `forbidden` absent: nothing is. */
 export function isBlockedCopy(

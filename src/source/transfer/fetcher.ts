@@ -14,10 +14,10 @@ import { hintsKey, type TrailRules, trailKey } from '../upstream/trail.js'
 import type { Absences } from './absences.js'
 import { BackgroundFills, type FillOptions } from './background-fills.js'
 import { isBlockedCopy } from './blocked-bytes.js'
+import { ContentTransfer } from './content-transfer.js'
 import { FileDelivery, Slots } from './delivery.js'
-import { Fetch } from './fetch.js'
-import type { FetchParts } from './fetch-parts.js'
 import { type Open, openedOf, placedOf, transferKey, wishOf } from './open-request.js'
+import type { TransferParts } from './transfer-parts.js'
 import { type TransferShare, TransferShares } from './transfer-shares.js'
 
 export interface FetcherOptions {
@@ -55,33 +55,33 @@ const enough = refuse('busy', 'client', 'too many transfers of one client are un
 
 /** A transfer that was begun, or why it was not. */
 type Started =
-  | { readonly fetch: Fetch; readonly fresh: true; readonly run: Promise<void> }
-  | { readonly fetch: undefined; readonly fresh: Refusal; readonly run?: undefined }
+  | { readonly transfer: ContentTransfer; readonly fresh: true; readonly run: Promise<void> }
+  | { readonly transfer: undefined; readonly fresh: Refusal; readonly run?: undefined }
 
 interface Reader {
-  readonly fetch: Fetch
+  readonly transfer: ContentTransfer
   readonly caller: Hearer
 }
 
 /** Owner of every transfer: one per payload, however many readers there are. */
 export class Fetcher {
   readonly #slots: Slots
-  readonly #fetches = new Map<string, Fetch>()
+  readonly #transfers = new Map<string, ContentTransfer>()
   /** Under which others may join. */
-  readonly #names = new Map<Fetch, string>()
+  readonly #keys = new Map<ContentTransfer, string>()
   /** Of them those of whole payloads. */
-  readonly #wholes = new Map<Id, Set<Fetch>>()
-  readonly #running = new Map<Fetch, Promise<void>>()
+  readonly #wholes = new Map<Id, Set<ContentTransfer>>()
+  readonly #running = new Map<ContentTransfer, Promise<void>>()
   readonly #readers = new Map<number, Reader>()
   readonly #shares: TransferShares
-  readonly #taken = new Map<Fetch, TransferShare>()
+  readonly #taken = new Map<ContentTransfer, TransferShare>()
   readonly #fills: BackgroundFills | undefined
   #lastReader = 0
   #stopping = false
 
   constructor(
     table: ProgressTable,
-    private readonly parts: FetchParts,
+    private readonly parts: TransferParts,
     private readonly soundness: Soundness,
     private readonly options: FetcherOptions,
   ) {
@@ -111,7 +111,7 @@ export class Fetcher {
         this.#leave(message.reader)
         return undefined
       case 'evict':
-        return { kind: 'evicted', dropped: await this.parts.keeping.drop(message.digest) }
+        return { kind: 'evicted', dropped: await this.parts.blobCache.drop(message.digest) }
       case 'pin': {
         const { pins } = this.options
         const isDone = pins?.set(message.digest, message.isPinned, message.bundle) ?? false
@@ -121,16 +121,16 @@ export class Fetcher {
         const sound = await this.soundness.check(message.id, message.digest)
         return isRefusal(sound) ? { kind: 'refused', refusal: sound } : { kind: 'checked', sound }
       }
-      case 'window': {
+      case 'judge-item': {
         const sound = (await this.options.windows?.judge(message.id)) ?? false
         return isRefusal(sound) ? { kind: 'refused', refusal: sound } : { kind: 'checked', sound }
       }
-      case 'bring':
-        await this.#bringProven(message.id)
-        return { kind: 'brought' }
-      case 'learn': {
-        const digest = await this.#learn(message.id)
-        return isRefusal(digest) ? { kind: 'refused', refusal: digest } : { kind: 'learned', digest }
+      case 'fetch-proven':
+        await this.#fetchProven(message.id)
+        return { kind: 'fetched' }
+      case 'digest': {
+        const digest = await this.#digestOf(message.id)
+        return isRefusal(digest) ? { kind: 'refused', refusal: digest } : { kind: 'digest', digest }
       }
       // Answered by whoever has an object store.
       case 'store':
@@ -143,24 +143,24 @@ export class Fetcher {
     }
   }
 
-  async #learn(id: Id): Promise<Uint8Array | Refusal> {
+  async #digestOf(id: Id): Promise<Uint8Array | Refusal> {
     const request: Open = { kind: 'open', id, hints: {}, provenance: { hops: 0, via: [], forward: true } }
     // A transfer of others may end with its last reader: then it is begun anew.
     for (let tries = 0; tries < learnTriesMax; tries += 1) {
       const known = this.parts.catalog.attributes(id)?.digest
       if (known !== undefined) return known
-      const { fetch, fresh } = this.#join(request) ?? this.#start(request)
-      if (fetch === undefined) return fresh
-      await this.#running.get(fetch)
-      const digest = fetch.delivery.state === 'whole' ? fetch.announced?.attributes.digest : undefined
+      const { transfer, fresh } = this.#join(request) ?? this.#start(request)
+      if (transfer === undefined) return fresh
+      await this.#running.get(transfer)
+      const digest = transfer.delivery.state === 'whole' ? transfer.announced?.attributes.digest : undefined
       if (digest !== undefined) return digest
-      const opening = await fetch.opening
+      const opening = await transfer.opening
       if (isRefusal(opening)) return opening
     }
     return refuse('upstream', 'upstream', 'the bytes could not be read to their end')
   }
 
-  /** The whole of a payload, for nobody who waits. What one client states of its place does not count. */
+  /** Fetches the whole of a payload for no reader, without the hints of any client: they do not decide what others get. */
   async #fill(id: Id): Promise<void> {
     const request: Open = { kind: 'open', id, hints: {}, provenance: { hops: 0, via: [], forward: true } }
     const { run } = this.#join(request) === undefined ? this.#start(request) : {}
@@ -172,8 +172,8 @@ export class Fetcher {
       const { digest } = from
       return { ...this.parts.store.part(digest), digest }
     }
-    const fetch = this.#readers.get(from.reader)?.fetch
-    const announced = fetch?.delivery.state === 'whole' ? fetch.announced : undefined
+    const transfer = this.#readers.get(from.reader)?.transfer
+    const announced = transfer?.delivery.state === 'whole' ? transfer.announced : undefined
     if (announced === undefined)
       return refuse('upstream', 'upstream', 'the manifest could not be read to its end')
     const { path, offset, sizeBytes } = announced
@@ -189,7 +189,7 @@ export class Fetcher {
    * Brings a payload into the store from `source`, for no reader. Resolves when it is there, or could not be had; nothing
    * happens where a transfer of it is under way.
    */
-  async bring(id: Id, hints: Hints, source: Source): Promise<void> {
+  async store(id: Id, hints: Hints, source: Source): Promise<void> {
     const provenance = { hops: 0, via: [], forward: false }
     const request: Open = { kind: 'open', id, hints, provenance }
     if (this.#join(request) !== undefined) return
@@ -201,21 +201,21 @@ export class Fetcher {
   async stop(): Promise<void> {
     this.#stopping = true
     this.#fills?.stop()
-    for (const fetch of this.#fetches.values()) {
-      if (fetch.announced === undefined) fetch.stop()
-      else fetch.abandon()
+    for (const transfer of this.#transfers.values()) {
+      if (transfer.announced === undefined) transfer.stop()
+      else transfer.abandon()
     }
     while (this.#running.size > 0) await Promise.all(this.#running.values())
-    await this.parts.keeping.settled()
+    await this.parts.blobCache.settled()
     for (const reader of [...this.#readers.keys()]) this.#leave(reader)
   }
 
   /** Resolves when the catalog knows of it. */
-  async #bringProven(id: Id): Promise<void> {
+  async #fetchProven(id: Id): Promise<void> {
     const { proving } = this.options
     if (proving === undefined) return
-    await this.bring(id, {}, proving)
-    await this.parts.keeping.settled()
+    await this.store(id, {}, proving)
+    await this.parts.blobCache.settled()
   }
 
   async #open(request: Open, caller: Hearer): Promise<SourceReply> {
@@ -224,26 +224,26 @@ export class Fetcher {
     const isGuided = request.hints.rootId !== undefined
     const absentMs = isGuided ? 0 : (absences?.leftMs(request.id) ?? 0)
     if (absentMs > 0) return { kind: 'refused', refusal: stillUnknown(absentMs) }
-    const latest = this.parts.keeping.uncommitted.get(request.id)
+    const latest = this.parts.blobCache.uncommitted.get(request.id)
     const isUsed = request.readsSegments === true && !isBlockedCopy(this.parts.forbidden, latest?.attributes)
     const here = latest === undefined || !isUsed ? undefined : placedOf(latest)
     if (here !== undefined) return here
     const generation = this.parts.catalog.generation(request.id)
-    const { fetch, fresh } = this.#join(request) ?? this.#start(request)
-    if (fetch === undefined) return { kind: 'refused', refusal: fresh }
+    const { transfer, fresh } = this.#join(request) ?? this.#start(request)
+    if (transfer === undefined) return { kind: 'refused', refusal: fresh }
     this.#lastReader += 1
     const reader = this.#lastReader
-    fetch.delivery.join(reader, caller)
-    this.#readers.set(reader, { fetch, caller })
-    const opening = await fetch.opening
+    transfer.delivery.join(reader, caller)
+    this.#readers.set(reader, { transfer, caller })
+    const opening = await transfer.opening
     if (fresh) this.#recall(request, opening, generation)
     if (isRefusal(opening)) {
       this.#leave(reader)
       return { kind: 'refused', refusal: opening }
     }
-    const announced = fetch.announced ?? opening
+    const announced = transfer.announced ?? opening
     const placed = request.readsSegments === true ? placedOf(announced) : undefined
-    if (placed === undefined) return openedOf(reader, fetch, announced)
+    if (placed === undefined) return openedOf(reader, transfer, announced)
     this.#leave(reader)
     return placed
   }
@@ -253,7 +253,7 @@ export class Fetcher {
     const { absences } = this.options
     const { id } = request
     if (!isRefusal(opening)) absences?.note(id, 'found')
-    else if (this.#words(request) !== '') return
+    else if (this.#variantKey(request) !== '') return
     else if (failures.has(opening.refused)) absences?.note(id, 'failed')
     else if (opening.refused === 'unknown') absences?.miss(id, generation)
   }
@@ -263,62 +263,62 @@ export class Fetcher {
    * the hints of one client would decide for another. A request with hops may also be this gateway's own request in a loop, which
    * would wait for itself.
    */
-  #join(request: Open): { fetch: Fetch; fresh: false } | undefined {
-    const words = this.#words(request)
+  #join(request: Open): { transfer: ContentTransfer; fresh: false } | undefined {
+    const variant = this.#variantKey(request)
     const ofId = [...(this.#wholes.get(request.id) ?? [])]
     const found = [
       ...ofId.filter(({ announced }) => announced !== undefined),
-      this.#fetches.get(transferKey(request, words, false)),
-      this.#isUnjudged(request) ? undefined : this.#fetches.get(transferKey(request, words, true)),
-    ].find((fetch) => fetch !== undefined && this.#reaches(fetch, request))
-    return found === undefined ? undefined : { fetch: found, fresh: false }
+      this.#transfers.get(transferKey(request, variant, false)),
+      this.#isUnjudged(request) ? undefined : this.#transfers.get(transferKey(request, variant, true)),
+    ].find((transfer) => transfer !== undefined && this.#reaches(transfer, request))
+    return found === undefined ? undefined : { transfer: found, fresh: false }
   }
 
   /** The hints and hops of a client that may change the result; '' without any. */
-  #words({ provenance, hints }: Open): string {
+  #variantKey({ provenance, hints }: Open): string {
     const trail = trailKey(provenance, this.options.trail)
     const place = hintsKey(hints)
     return trail === '' && place === '' ? '' : `${trail} ${place}`
   }
 
-  #reaches(fetch: Fetch, { window }: Open): boolean {
-    if (fetch.delivery.state === 'broken') return false
-    if (isBlockedCopy(this.parts.forbidden, fetch.announced?.attributes)) return false
-    if (window === undefined || fetch.wish.window !== undefined || fetch.delivery.state === 'whole')
+  #reaches(transfer: ContentTransfer, { window }: Open): boolean {
+    if (transfer.delivery.state === 'broken') return false
+    if (isBlockedCopy(this.parts.forbidden, transfer.announced?.attributes)) return false
+    if (window === undefined || transfer.wish.window !== undefined || transfer.delivery.state === 'whole')
       return true
-    return window.start <= fetch.delivery.readable + this.options.joinBytes
+    return window.start <= transfer.delivery.readable + this.options.joinBytes
   }
 
   #start(request: Open, parts = this.parts): Started {
     // What only waits for the disk takes nothing from a source.
-    const underWay = this.#running.size - this.parts.keeping.waiting
+    const underWay = this.#running.size - this.parts.blobCache.waiting
     if (this.#stopping || underWay >= this.options.fetchesMax) {
-      return { fetch: undefined, fresh: refuse('busy', 'self', 'too many transfers are under way') }
+      return { transfer: undefined, fresh: refuse('busy', 'self', 'too many transfers are under way') }
     }
     const share = this.#shares.take(request.client)
-    if (share === undefined) return { fetch: undefined, fresh: enough }
+    if (share === undefined) return { transfer: undefined, fresh: enough }
     const slot = this.#slots.take()
     if (slot === undefined) {
       share.over()
       share.left()
-      return { fetch: undefined, fresh: refuse('busy', 'self', 'too many readers are under way') }
+      return { transfer: undefined, fresh: refuse('busy', 'self', 'too many readers are under way') }
     }
     const separate = request.window !== undefined && !this.#wholeInstead(request)
     const isUnknown = request.absentAt === this.parts.catalog.generation(request.id)
     const wish = wishOf(request, separate, isUnknown)
-    const fetch = new Fetch(wish, new FileDelivery(this.#slots.table, slot, share.over), parts)
-    const name = transferKey(request, this.#words(request), separate)
-    this.#offer(name, fetch)
-    this.#taken.set(fetch, share)
-    const run = fetch.run().finally(() => {
+    const transfer = new ContentTransfer(wish, new FileDelivery(this.#slots.table, slot, share.over), parts)
+    const name = transferKey(request, this.#variantKey(request), separate)
+    this.#offer(name, transfer)
+    this.#taken.set(transfer, share)
+    const run = transfer.run().finally(() => {
       share.over()
-      this.#withdraw(name, fetch)
-      this.#running.delete(fetch)
-      if (separate) this.#fillAfter(fetch)
-      if (fetch.delivery.readers === 0) this.#release(fetch)
+      this.#withdraw(name, transfer)
+      this.#running.delete(transfer)
+      if (separate) this.#fillAfter(transfer)
+      if (transfer.delivery.readers === 0) this.#release(transfer)
     })
-    this.#running.set(fetch, run)
-    return { fetch, fresh: true, run }
+    this.#running.set(transfer, run)
+    return { transfer, fresh: true, run }
   }
 
   /**
@@ -343,7 +343,7 @@ export class Fetcher {
   }
 
   /** A window is over: is the whole of its payload to follow? */
-  #fillAfter({ wish, announced, delivery }: Fetch): void {
+  #fillAfter({ wish, announced, delivery }: ContentTransfer): void {
     if (announced === undefined || delivery.state !== 'whole' || announced.source === 'cache') return
     this.#fills?.want(wish.id, announced.attributes.size)
   }
@@ -352,34 +352,34 @@ export class Fetcher {
     const found = this.#readers.get(reader)
     if (found === undefined) return
     this.#readers.delete(reader)
-    const { fetch } = found
-    fetch.delivery.leave(reader)
-    if (fetch.delivery.readers > 0) return
-    const name = this.#names.get(fetch)
-    if (name === undefined) this.#release(fetch)
-    else if (!fetch.abandon()) this.#withdraw(name, fetch)
+    const { transfer } = found
+    transfer.delivery.leave(reader)
+    if (transfer.delivery.readers > 0) return
+    const name = this.#keys.get(transfer)
+    if (name === undefined) this.#release(transfer)
+    else if (!transfer.abandon()) this.#withdraw(name, transfer)
   }
 
   /** Others may join it from now on. */
-  #offer(name: string, fetch: Fetch): void {
-    this.#fetches.set(name, fetch)
-    this.#names.set(fetch, name)
-    if (fetch.wish.window !== undefined) return
-    const { id } = fetch.wish
-    this.#wholes.set(id, (this.#wholes.get(id) ?? new Set()).add(fetch))
+  #offer(name: string, transfer: ContentTransfer): void {
+    this.#transfers.set(name, transfer)
+    this.#keys.set(transfer, name)
+    if (transfer.wish.window !== undefined) return
+    const { id } = transfer.wish
+    this.#wholes.set(id, (this.#wholes.get(id) ?? new Set()).add(transfer))
   }
 
-  #withdraw(name: string, fetch: Fetch): void {
-    if (this.#fetches.get(name) === fetch) this.#fetches.delete(name)
-    this.#names.delete(fetch)
-    const ofId = this.#wholes.get(fetch.wish.id)
-    if (ofId?.delete(fetch) === true && ofId.size === 0) this.#wholes.delete(fetch.wish.id)
+  #withdraw(name: string, transfer: ContentTransfer): void {
+    if (this.#transfers.get(name) === transfer) this.#transfers.delete(name)
+    this.#keys.delete(transfer)
+    const ofId = this.#wholes.get(transfer.wish.id)
+    if (ofId?.delete(transfer) === true && ofId.size === 0) this.#wholes.delete(transfer.wish.id)
   }
 
-  #release(fetch: Fetch): void {
-    this.#slots.give(fetch.delivery.slot)
-    this.#taken.get(fetch)?.left()
-    this.#taken.delete(fetch)
-    void fetch.close()
+  #release(transfer: ContentTransfer): void {
+    this.#slots.give(transfer.delivery.slot)
+    this.#taken.get(transfer)?.left()
+    this.#taken.delete(transfer)
+    void transfer.close()
   }
 }

@@ -1,7 +1,7 @@
 import type { FileHandle } from 'node:fs/promises'
 import type { Attributes } from '../../catalog/attributes.js'
 import type { OpenBlob } from '../../store/blobs.js'
-import type { FetchParts } from './fetch-parts.js'
+import type { TransferParts } from './transfer-parts.js'
 
 /** A blob that is on disk, open for reading. */
 export interface LocalBlob {
@@ -18,7 +18,13 @@ export interface LocalBlob {
  */
 export async function openLocal(
   known: Attributes | undefined,
-  { catalog, store, small, keeper, log }: Pick<FetchParts, 'catalog' | 'store' | 'small' | 'keeper' | 'log'>,
+  {
+    catalog,
+    store,
+    small,
+    keeper,
+    log,
+  }: Pick<TransferParts, 'catalog' | 'store' | 'small' | 'keeper' | 'log'>,
 ): Promise<LocalBlob | undefined> {
   if (known?.digest === undefined || catalog.blobSize(known.digest) === undefined) return undefined
   const { id } = known

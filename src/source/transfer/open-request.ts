@@ -1,8 +1,8 @@
 import type { Writable } from '../../format/writable.js'
 import type { SourceReply, SourceRequest } from '../source-messages.js'
 import type { TransferStart } from '../transfer-start.js'
-import type { Fetch } from './fetch.js'
-import type { FetchWish } from './fetch-parts.js'
+import type { ContentTransfer } from './content-transfer.js'
+import type { TransferWish } from './transfer-parts.js'
 
 export type Open = Extract<SourceRequest, { kind: 'open' }>
 
@@ -11,8 +11,8 @@ export function wishOf(
   { id, hints, provenance, window, client, named = false }: Open,
   separate: boolean,
   isUnknown: boolean,
-): FetchWish {
-  const wish: Writable<FetchWish> = { id, hints, provenance, named, isUnknown }
+): TransferWish {
+  const wish: Writable<TransferWish> = { id, hints, provenance, named, isUnknown }
   if (client !== undefined) wish.client = client
   if (separate && window !== undefined) wish.window = window
   return wish
@@ -40,6 +40,10 @@ export function placedOf({
 }
 
 /** The answer for a payload that is read while it comes. */
-export function openedOf(reader: number, fetch: Fetch, { place: _, ...opening }: TransferStart): SourceReply {
-  return { kind: 'opened', reader, slot: fetch.delivery.slot, ...opening }
+export function openedOf(
+  reader: number,
+  transfer: ContentTransfer,
+  { place: _, ...opening }: TransferStart,
+): SourceReply {
+  return { kind: 'opened', reader, slot: transfer.delivery.slot, ...opening }
 }

@@ -6,7 +6,7 @@ import type { BlobDraft } from '../../store/blobs.js'
 import type { Found, Wanted } from '../source.js'
 import type { TransferStart } from '../transfer-start.js'
 import { openablePath } from './delivery.js'
-import type { FetchWish } from './fetch-parts.js'
+import type { TransferWish } from './transfer-parts.js'
 
 // Objects of a fetch are written out, field by field: to spread one into another costs V8 as much as the rest of a step.
 
@@ -28,7 +28,7 @@ export interface WholeTransfer extends TransferTarget {
 
 /** What is wanted of a source. */
 export function wantedOf(
-  { id, hints, provenance, window, client }: FetchWish,
+  { id, hints, provenance, window, client }: TransferWish,
   avoid: ReadonlySet<string>,
   attributes: Attributes | undefined,
   needsPlace: boolean,

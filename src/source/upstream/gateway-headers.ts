@@ -109,7 +109,7 @@ export function hintHeaders({ hints, attributes }: Wanted): Record<string, strin
 }
 
 /** What an answer says beside its bytes. */
-export interface Harvest {
+export interface AnswerHeaders {
   readonly learned: Learned
   readonly hints: Hints
   readonly declaredDigest?: Uint8Array
@@ -124,7 +124,7 @@ function plain(value: string | string[] | undefined): string | undefined {
 }
 
 /** Reads an answer's headers under both spellings. Whatever is malformed counts as not sent. */
-export function harvest(lines: HeaderLines): Harvest {
+export function readAnswerHeaders(lines: HeaderLines): AnswerHeaders {
   const contentType = plain(lines['content-type'])
   const contentEncoding = plain(lines['content-encoding'])
   const declared = word(lines, 'digest')
@@ -135,14 +135,14 @@ export function harvest(lines: HeaderLines): Harvest {
   if (contentEncoding !== undefined && contentEncoding !== 'identity')
     learned.contentEncoding = contentEncoding
   const vouched = word(lines, 'verified') === 'true' || word(lines, 'trusted') === 'true'
-  const harvested: Writable<Harvest> = { learned, hints: harvestHints(lines), vouched }
-  if (digest?.length === 32) harvested.declaredDigest = digest
-  if (hops !== undefined) harvested.hops = hops
-  return harvested
+  const headers: Writable<AnswerHeaders> = { learned, hints: hintsOf(lines), vouched }
+  if (digest?.length === 32) headers.declaredDigest = digest
+  if (hops !== undefined) headers.hops = hops
+  return headers
 }
 
 /** Where the answer says that the item lies. Offsets of items count from the root's data, under either of their names. */
-function harvestHints(lines: HeaderLines): Hints {
+function hintsOf(lines: HeaderLines): Hints {
   const rootId = parseId(word(lines, 'root-transaction-id') ?? '')
   if (rootId === undefined) return {}
   const itemOffset = count(word(lines, 'root-item-offset') ?? word(lines, 'root-data-item-offset'))

@@ -1,4 +1,4 @@
-import type { AnySignal } from '../../actor/late-signal.js'
+import type { AnySignal } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { unknownEverywhere, weightier } from '../refusals.js'
 import { type Found, openAt, type Source, type Wanted } from '../source.js'

@@ -1,5 +1,5 @@
 import type { Clock } from '../../actor/clock.js'
-import type { AnySignal } from '../../actor/late-signal.js'
+import type { AnySignal } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Writable } from '../../format/writable.js'
 import { unknownEverywhere } from '../refusals.js'
@@ -9,10 +9,10 @@ import { openEnd, windowIn } from '../window-in.js'
 import { cut } from './cut.js'
 import {
   type HeaderLines,
-  harvest,
   hintHeaders,
   isUsual,
   type OwnName,
+  readAnswerHeaders,
   trailHeaders,
   wantedLines,
 } from './gateway-headers.js'
@@ -130,7 +130,7 @@ export class RawLine {
     const window = wish && windowIn(wish, sizeBytes)
     if (isRefusal(window)) return window
     const isWhole = statusCode === 200 && window !== undefined
-    const { learned, hints, vouched, declaredDigest, hops } = harvest(headers)
+    const { learned, hints, vouched, declaredDigest, hops } = readAnswerHeaders(headers)
     const found: Writable<RawFound> = {
       name: this.source,
       origin: url,

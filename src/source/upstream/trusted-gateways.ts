@@ -1,5 +1,5 @@
 import type { Clock } from '../../actor/clock.js'
-import type { AnySignal } from '../../actor/late-signal.js'
+import type { AnySignal } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { unknownEverywhere, weightier } from '../refusals.js'
 import type { Found, Source, Wanted } from '../source.js'
@@ -25,7 +25,7 @@ const name = 'trusted-gateways'
 export class TrustedGateways implements Source {
   readonly name = name
   readonly #line: RawLine
-  readonly #tiers: readonly (readonly TrustedGateway[])[]
+  readonly #byPriority: readonly (readonly TrustedGateway[])[]
   #turn = 0
 
   constructor(
@@ -34,7 +34,9 @@ export class TrustedGateways implements Source {
   ) {
     this.#line = new RawLine(name, options, clock)
     const priorities = [...new Set(options.gateways.map(({ priority }) => priority))].sort((a, b) => a - b)
-    this.#tiers = priorities.map((priority) => options.gateways.filter((one) => one.priority === priority))
+    this.#byPriority = priorities.map((priority) =>
+      options.gateways.filter((one) => one.priority === priority),
+    )
   }
 
   /** What other gateways send says too little of what it was read out of. */
@@ -65,9 +67,9 @@ export class TrustedGateways implements Source {
     if (isConfined(provenance, this.options)) return []
     this.#turn += 1
     const candidates: TrustedGateway[] = []
-    for (const tier of this.#tiers) {
-      for (let at = 0; at < tier.length; at += 1) {
-        const one = tier[(at + this.#turn) % tier.length]
+    for (const gateways of this.#byPriority) {
+      for (let at = 0; at < gateways.length; at += 1) {
+        const one = gateways[(at + this.#turn) % gateways.length]
         if (one !== undefined && !avoid.has(one.url) && !passed(one.url, provenance)) candidates.push(one)
       }
     }

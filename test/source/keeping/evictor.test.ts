@@ -25,7 +25,7 @@ async function filled(
     const draft = await house.store.draft()
     await draft.handle.write(bytes)
     const attributes = { id: someId(), size: 1000, verified: false, trusted: true, digest }
-    await house.keeping.keep(draft, {
+    await house.blobCache.keep(draft, {
       attributes,
       digest,
       hints: {},
@@ -43,7 +43,7 @@ async function filled(
 function evictor(house: Rig, more: Partial<EvictionOptions>, ahead = 0): Evictor {
   const options = { maxBytes: 10_000, everyMs: 1000, graceMs: 60_000, orphanMs: 1000, ...more }
   const clock: Clock = { ...systemClock, now: () => Date.now() + ahead }
-  return new Evictor(house.store, house.catalog, house.keeping, silentLog, clock, options)
+  return new Evictor(house.store, house.catalog, house.blobCache, silentLog, clock, options)
 }
 
 t.test('the least recently used are removed first, down to the bound', async (t) => {
@@ -65,7 +65,7 @@ t.test('what is pinned stays, whatever room is needed, until it is let go', asyn
   t.equal(pins.set(digests[3]!, true), true)
   const options = { maxBytes: 0, everyMs: 1000, graceMs: 60_000, orphanMs: 1000 }
   const later: Clock = { ...systemClock, now: () => Date.now() + 120_000 }
-  const parts = [house.store, house.catalog, house.keeping, silentLog, later, options] as const
+  const parts = [house.store, house.catalog, house.blobCache, silentLog, later, options] as const
   t.equal(await new Evictor(...parts, () => 0, pins).evict(), 3)
   const isHeld = (digest: Buffer): boolean => house.catalog.blobSize(digest) !== undefined
   t.same(digests.map(isHeld), [true, false, false, true, false])
@@ -142,7 +142,7 @@ t.test('blobs go in the order of their use, also where the clock is set back mea
   const order = house.catalog.leastTouched(9).map(({ digest }) => digest)
   t.same(order, [digests[1], digests[2], ...later.digests, digests[0]])
   const options = { maxBytes: 0, everyMs: 1000, graceMs: 0, orphanMs: 1000 }
-  const turned = new Evictor(house.store, house.catalog, house.keeping, silentLog, clock, options)
+  const turned = new Evictor(house.store, house.catalog, house.blobCache, silentLog, clock, options)
   t.ok((await turned.evict()) >= 4, 'none of them counts as used in a year to come')
   await house.close()
 })

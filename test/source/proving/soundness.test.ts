@@ -10,13 +10,13 @@ import { gateways, rig, sha256, someId } from '../rig.js'
 t.test('a blob that is evicted while it is checked is missing, and not damaged', async (t) => {
   const house = await rig({ source: gateways([]) })
   t.teardown(() => house.close())
-  const { store, keeping, catalog, keeper } = house
+  const { store, blobCache, catalog, keeper } = house
   const logged: unknown[] = []
   const log: Log = Object.assign(Object.create(silentLog) as Log, {
     error: (_: object, text: string) => void logged.push(text),
   })
   const prover = new InlineProver()
-  const soundness = new Soundness(store, prover, keeping, catalog, keeper, log)
+  const soundness = new Soundness(store, prover, blobCache, catalog, keeper, log)
   const kept = async (bytes: Uint8Array): Promise<Buffer> => {
     const draft = await store.draft()
     await draft.handle.write(bytes)

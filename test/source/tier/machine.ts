@@ -113,7 +113,7 @@ export async function machine(
     source: { name: 'on-demand', open: (wanted, signal) => source.open(wanted, signal) },
     fetch: { wholeFirstMaxBytes: 100_000 },
   })
-  const { catalog, store, fetcher, keeping } = made
+  const { catalog, store, fetcher, blobCache } = made
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const metered = tierMeters(meters)
   const guard = { ...guardDefaults, restMs: 100, restMaxMs: 200 }
@@ -148,8 +148,8 @@ export async function machine(
     return digest !== undefined && catalog.blobSize(digest) !== undefined
   }
   tier.start(async (id) => {
-    await fetcher.bring(id, {}, tier.source)
-    await keeping.settled()
+    await fetcher.store(id, {}, tier.source)
+    await blobCache.settled()
     return isHere(id)
   })
   const edge = made.edge()
@@ -174,7 +174,7 @@ export async function machine(
     },
     async evict(id) {
       const digest = catalog.attributes(id)?.digest
-      if (digest !== undefined) await keeping.drop(digest)
+      if (digest !== undefined) await blobCache.drop(digest)
     },
     async settled() {
       await eventually(

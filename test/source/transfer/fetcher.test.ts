@@ -522,7 +522,7 @@ t.test('what only waits for the disk uses no share of its client', async (t) => 
     t.ok((await drain(content, 0, body.length)).equals(body))
     content.close()
   }
-  t.equal(house.keeping.waiting, 8)
+  t.equal(house.blobCache.waiting, 8)
   go()
   await eventually('no transfer is held', () => house.fetcher.held === 0)
   await house.close()

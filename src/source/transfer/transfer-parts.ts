@@ -6,7 +6,7 @@ import type { Id } from '../../format/id.js'
 import type { BlobStore } from '../../store/blobs.js'
 import type { SmallBlobs } from '../../store/segments/small-blobs.js'
 import type { FetchMeters } from '../fetch-meters.js'
-import type { Keeping } from '../keeping/keeping.js'
+import type { BlobCache } from '../keeping/blob-cache.js'
 import type { Source } from '../source.js'
 import type { Hints, Provenance, Window } from '../source-messages.js'
 import type { AvoidedOrigins } from './avoided-origins.js'
@@ -35,7 +35,7 @@ export interface Forbidden {
   blocksDigest(digest: Uint8Array): boolean
 }
 
-export interface FetchParts {
+export interface TransferParts {
   /** Where to get what is not in the store. */
   readonly source: Source
   readonly store: BlobStore
@@ -43,7 +43,7 @@ export interface FetchParts {
   readonly small?: SmallBlobs
   readonly catalog: LmdbCatalog
   readonly keeper: Address<CatalogRequest, CatalogReply>
-  readonly keeping: Keeping
+  readonly blobCache: BlobCache
   readonly avoided: AvoidedOrigins
   readonly suspects: Suspects
   /** Absent: nothing is forbidden. */
@@ -53,7 +53,7 @@ export interface FetchParts {
   readonly options: FetchOptions
 }
 
-export interface FetchWish {
+export interface TransferWish {
   readonly id: Id
   readonly hints: Hints
   readonly provenance: Provenance

@@ -51,7 +51,7 @@ export interface KeptNotes {
 }
 
 /** Turns drafts into blobs and blobs into nothing, one change of a digest at a time. */
-export class Keeping {
+export class BlobCache {
   readonly #busy = new Map<string, Promise<void>>()
   readonly #flushes = FairSlots.unbounded(flushesMax)
   readonly #batch: CommitBatch

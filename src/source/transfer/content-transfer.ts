@@ -1,10 +1,10 @@
 import type { FileHandle } from 'node:fs/promises'
-import { LateSignal } from '../../actor/late-signal.js'
+import { LazySignal } from '../../actor/lazy-signal.js'
 import type { Attributes } from '../../catalog/attributes.js'
 import { isBug } from '../../format/bug.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { SmallBlobs } from '../../store/segments/small-blobs.js'
-import type { Kept } from '../keeping/keeping.js'
+import type { Kept } from '../keeping/blob-cache.js'
 import { defect, forbiddenBytes, tooMuchAnnounced, unknownEverywhere, weightier } from '../refusals.js'
 import { type Found, openAt } from '../source.js'
 import type { TransferStart } from '../transfer-start.js'
@@ -12,13 +12,13 @@ import { windowIn } from '../window-in.js'
 import { BlockedBytes } from './blocked-bytes.js'
 import { type FileDelivery, openablePath } from './delivery.js'
 import { TransferDraft } from './draft-room.js'
-import type { FetchParts, FetchWish } from './fetch-parts.js'
 import { FileWriter } from './file-writer.js'
 import { Gathering } from './gathering.js'
 import { judgeDigest, judgeSize, unsettles } from './judge-transfer.js'
 import { leave } from './leave.js'
 import { openLocal } from './local-blob.js'
 import { resuming } from './resuming.js'
+import type { TransferParts, TransferWish } from './transfer-parts.js'
 import {
   attributesFound,
   openingOf,
@@ -37,11 +37,11 @@ const heldBytes = 256 * 1024
 const plentyBytes = 2 ** 30
 
 /** One payload (or window) on its way into a file, for any number of readers. Ends by itself; see `run`. */
-export class Fetch {
+export class ContentTransfer {
   /** Size, type and place of the bytes, as readers get them; or the reason why there are none. */
   readonly opening: Promise<TransferStart | Refusal>
   #stopped = false
-  #attempt: LateSignal | undefined
+  #attempt: LazySignal | undefined
   #resolve: (opening: TransferStart | Refusal) => void = () => undefined
   #announced: TransferStart | undefined
   /** Attributes from the catalog before the first source was tried, while they are up to date. */
@@ -53,9 +53,9 @@ export class Fetch {
   readonly #blocked: BlockedBytes
 
   constructor(
-    readonly wish: FetchWish,
+    readonly wish: TransferWish,
     readonly delivery: FileDelivery,
-    private readonly parts: FetchParts,
+    private readonly parts: TransferParts,
   ) {
     this.#blocked = new BlockedBytes(wish.id, parts.forbidden)
     this.#draft = new TransferDraft(parts.store)
@@ -118,7 +118,7 @@ export class Fetch {
 
   /** The blob on disk, where the catalog says there is one. */
   async #local(): Promise<boolean> {
-    const fresh = this.parts.keeping.uncommitted.get(this.wish.id)
+    const fresh = this.parts.blobCache.uncommitted.get(this.wish.id)
     if (fresh !== undefined && !this.#blocked.drops(fresh.attributes)) {
       this.#fileBytes = fresh.sizeBytes
       this.delivery.move(fresh.sizeBytes, 'whole')
@@ -161,7 +161,7 @@ export class Fetch {
     return refusal
   }
 
-  /** Tries sources until one brought everything. After a reader has size or bytes, no other source is tried. */
+  /** Tries sources until one brought everything: `parts.source` are all in their order, `avoid` leaves out what has failed. */
   async #ask(): Promise<Refusal | undefined> {
     const avoid = this.parts.avoided.of(this.wish.id)
     // Sources that are skipped have not denied the id, so the refusal is not `unknown`.
@@ -172,7 +172,7 @@ export class Fetch {
       const known = this.#isKnownRead ? this.#known : this.#knownNow()
       this.#isKnownRead = false
       const wanted = wantedOf(this.wish, avoid, known, this.#blocked.needsPlace)
-      const attempt = new LateSignal()
+      const attempt = new LazySignal()
       this.#attempt = attempt
       if (this.#stopped) attempt.abort()
       const found = await openAt(this.parts.source, wanted, attempt)
@@ -190,7 +190,7 @@ export class Fetch {
       try {
         broken = await this.#take(found, this.#resumed(found), known)
       } finally {
-        // What went well has come to its end by itself.
+        // A body that was read to its end needs no abort.
         if (broken !== undefined) attempt.abort()
       }
       if (broken === undefined) {
@@ -200,7 +200,7 @@ export class Fetch {
       // No other source changes that.
       if (broken.refused === 'blocked' || broken.fault === 'self') return broken
       refusal = weightier(refusal, broken)
-      // Nobody broke anything where all readers left.
+      // All readers left: the source is not at fault.
       if (this.#stopped) return refusal
       this.parts.meters.broke(found.name)
       // Nodes behind a proving source are many, and change by themselves.
@@ -286,7 +286,7 @@ export class Fetch {
     const whole = await this.#judged(target, digest)
     if (isRefusal(whole)) return whole
     this.#show(whole, placeIn(draft))
-    if (isWritten && draft.isInMemory !== true) await this.parts.keeping.keep(draft, this.#keptOf(whole))
+    if (isWritten && draft.isInMemory !== true) await this.parts.blobCache.keep(draft, this.#keptOf(whole))
     else await this.parts.store.discard(draft)
     return undefined
   }
@@ -302,7 +302,7 @@ export class Fetch {
       if (isRefusal(whole)) return whole
       const part = small.put(digest, gathering.parts)
       if (!isRefusal(part)) {
-        const waiting = this.parts.keeping.keepSmall(this.#keptOf(whole), this.#show(whole, part))
+        const waiting = this.parts.blobCache.keepSmall(this.#keptOf(whole), this.#show(whole, part))
         if (waiting !== undefined) await waiting
         return undefined
       }

@@ -1,5 +1,5 @@
 /** What ends work: an AbortSignal, or what becomes one where it is needed. */
-export type AnySignal = AbortSignal | LateSignal
+export type AnySignal = AbortSignal | LazySignal
 
 type Act = () => void
 
@@ -7,7 +7,7 @@ type Act = () => void
  * Stands for an AbortController and its signal, which are made only where something needs them. With a listener these two cost V8
  * as much as dozens of promises (3.4 us), and nearly all work ends by itself.
  */
-export class LateSignal {
+export class LazySignal {
   #aborted = false
   #acts: Act[] | undefined
   #controller: AbortController | undefined
@@ -48,5 +48,5 @@ export class LateSignal {
 
 /** A signal for those who need one of the platform. */
 export function signalOf(ending: AnySignal): AbortSignal {
-  return ending instanceof LateSignal ? ending.signal : ending
+  return ending instanceof LazySignal ? ending.signal : ending
 }

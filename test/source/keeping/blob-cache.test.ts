@@ -6,7 +6,7 @@ import { systemClock } from '../../../src/actor/clock.js'
 import { silentLog } from '../../../src/actor/log.js'
 import { localAddress } from '../../../src/actor/mailbox-address.js'
 import type { CatalogReply, CatalogRequest } from '../../../src/catalog/catalog-messages.js'
-import { Keeping, type Kept } from '../../../src/source/keeping/keeping.js'
+import { BlobCache, type Kept } from '../../../src/source/keeping/blob-cache.js'
 import { type BlobDraft, BlobStore, blobPath, type FileIdentity } from '../../../src/store/blobs.js'
 import { scratch } from '../../scratch.js'
 import { someId } from '../rig.js'
@@ -34,13 +34,13 @@ t.test('content that arrives while the disk is far behind is not stored', async 
     return { kind: 'committed' }
   })
   const kept: Kept[] = []
-  const keeping = new Keeping(store, keeper, silentLog, (one) => kept.push(one), 2)
+  const blobCache = new BlobCache(store, keeper, silentLog, (one) => kept.push(one), 2)
   const keep = async (text: string): Promise<Uint8Array> => {
     const draft = await store.draft()
     await draft.handle.write(text)
     const digest = createHash('sha256').update(text).digest()
     const attributes = { id: someId(), size: text.length, verified: false, trusted: true, digest }
-    await keeping.keep(draft, {
+    await blobCache.keep(draft, {
       attributes,
       digest,
       hints: {},
@@ -52,7 +52,7 @@ t.test('content that arrives while the disk is far behind is not stored', async 
     return digest
   }
   const waiting = [keep('one'), keep('two')]
-  while (keeping.waiting < 2) await new Promise(setImmediate)
+  while (blobCache.waiting < 2) await new Promise(setImmediate)
   await keep('three')
   t.equal(kept.length, 0, 'it did not wait for the others')
   t.equal((await readdir(join(folder, 'tmp'))).length, 2)
@@ -62,7 +62,7 @@ t.test('content that arrives while the disk is far behind is not stored', async 
   }
   t.equal(kept.length, 2)
   t.equal(words.length, 2)
-  t.equal(keeping.waiting, 0)
+  t.equal(blobCache.waiting, 0)
   t.same(await readdir(join(folder, 'tmp')), [])
   await keep('four')
   t.equal(kept.length, 3, 'and later ones are kept again')
@@ -78,7 +78,7 @@ t.test('what is noted of a payload is written down before its record', async (t)
     return { kind: 'committed' }
   })
   const notes = { note: () => void done.push('note'), commit: () => void done.push('commit') }
-  const keeping = new Keeping(
+  const blobCache = new BlobCache(
     store,
     keeper,
     silentLog,
@@ -94,13 +94,13 @@ t.test('what is noted of a payload is written down before its record', async (t)
   const digest = createHash('sha256').update('one').digest()
   const attributes = { id: someId(), size: 3, verified: false, trusted: true, digest }
   const kept = { attributes, digest, hints: {}, wishHints: {}, named: false, source: 'test' }
-  await keeping.keep(draft, kept)
+  await blobCache.keep(draft, kept)
   await draft.handle.close()
   t.same(done.splice(0), ['note', 'commit', 'record', 'kept'], 'in a file of its own')
   const opening = { attributes, path: '', offset: 0, base: 0, sizeBytes: 3, source: 'test', trusted: true }
-  void keeping.keepSmall(kept, opening)
-  void keeping.keepSmall({ ...kept, digest: createHash('sha256').update('two').digest() }, opening)
-  await keeping.settled()
+  void blobCache.keepSmall(kept, opening)
+  void blobCache.keepSmall({ ...kept, digest: createHash('sha256').update('two').digest() }, opening)
+  await blobCache.settled()
   t.same(done.slice(0, 3), ['note', 'commit', 'record'], 'the first of a group goes at once')
   t.ok(done.lastIndexOf('note') < done.lastIndexOf('commit'))
   t.ok(done.lastIndexOf('commit') < done.lastIndexOf('record'))
