@@ -86,3 +86,8 @@ export class Effort {
     this.#since ??= this.watch.monotonic()
   }
 }
+
+/** For work that nobody waits for: it is never spent. */
+export function endlessEffort(): Effort {
+  return new Effort(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, { monotonic: () => 0 })
+}

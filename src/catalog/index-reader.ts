@@ -3,18 +3,20 @@ import { type Environment, isDamage } from '../store/lmdb.js'
 import { Recent } from '../store/recent.js'
 import { type BlockRecord, decodeBlock, heightKey } from './block-record.js'
 import { Dictionary, numberBytes, wordKind } from './dictionary.js'
-import { Effort, OutOfEffort } from './effort.js'
+import { type Effort, endlessEffort } from './effort.js'
 import type { Generations } from './generations.js'
 import { findRow } from './ids.js'
+import { type RowParts, tableRows } from './index-parts.js'
 import type { SegmentTotals } from './index-segments.js'
 import { forksIn, type IndexTables, openIndexTables, weaveKey } from './index-tables.js'
+import { cutBefore, passes, scanSpan, within } from './page-span.js'
 import { decodeRow, type Row } from './row.js'
 import { heightOf, pendingHeight, rowKey } from './row-key.js'
 import { isBefore, MergedScan, type RowScan, SegmentScan, segmentParts, type Wish } from './row-scan.js'
 import { refreshRuns } from './row-tables.js'
 import { beside } from './scan.js'
 import { rowOf } from './segment-rows.js'
-import { boundsOf, type Selection } from './selection.js'
+import type { Selection } from './selection.js'
 import { TableScan, tableParts } from './table-scan.js'
 import { isInSpan, type LiveTables } from './table-sets.js'
 
@@ -137,7 +139,7 @@ export class ChainIndex {
    * `place`, which is always behind `after`. Throws an OutOfEffort where the values alone take twice the time.
    */
   rows(wanted: Selection, { backwards, after, given, limit }: PageRequest, effort: Effort): Page<Row> {
-    const { start, end } = span(wanted, backwards, after)
+    const { start, end } = scanSpan(wanted, backwards, after)
     if (start === undefined) return { entries: [], more: false }
     const scan = this.#scan(wanted, { backwards, effort, start, end, ahead: limit + 1 })
     const entries: Row[] = []
@@ -168,17 +170,27 @@ export class ChainIndex {
     return only !== undefined && parts.length === 1 ? only.open() : new MergedScan(parts, wish)
   }
 
+  /** The rows by where they are: of one state, until the next `refresh`. */
+  parts(): RowParts {
+    const live = this.#live()
+    return {
+      segments: this.#tables.segments.all(),
+      tables: (from, to) => tableRows(live, this.dictionaries, { from, to }, (scan) => scan.read()),
+      tableHeights: (from, to) =>
+        tableRows(live, this.dictionaries, { from, to }, (_, key) => heightOf(key) ?? to),
+    }
+  }
+
   /** Rows between two heights (inclusive) in chain order, at most `limit`, those behind the row with key `after`. */
   stretch(from: number, to: number, after: Uint8Array | undefined, limit: number): Row[] {
     const page = { backwards: false, limit, ...(after === undefined ? {} : { after }) }
-    const endless = new Effort(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, { monotonic: () => 0 })
-    return [...this.rows({ minHeight: from, maxHeight: to }, page, endless).entries]
+    return [...this.rows({ minHeight: from, maxHeight: to }, page, endlessEffort()).entries]
   }
 
   /** Number of rows of a selection, or undefined where counting them took more than the effort. */
   count(wanted: Selection, effort: Effort): number | undefined {
     if (Object.keys(wanted).length === 0) return this.counts().rows
-    const { start, end } = span(wanted, false, undefined)
+    const { start, end } = scanSpan(wanted, false, undefined)
     if (start === undefined) return 0
     const wish = { backwards: false, effort, start, end, listsOnly: true }
     const parts = [
@@ -357,40 +369,4 @@ export class ChainIndex {
     const { rows, pending } = sets.counts()
     return { rows: rows + segments.count(), blocks: blocks.count(), pending }
   }
-}
-
-/**
- * Where a scan begins and which key (inclusive) it does not pass; no start: nothing can be behind `after`.
- */
-function span(
-  wanted: Selection,
-  backwards: boolean,
-  after: Uint8Array | undefined,
-): { start: Buffer | undefined; end: Buffer } {
-  const { first, last } = boundsOf(wanted)
-  const [near, end] = backwards ? [last, first] : [first, last]
-  const next = after === undefined ? near : beside(after, backwards)
-  const start = next !== undefined && isBefore(next, near, backwards) ? near : next
-  return { start: start === undefined || passes(start, end, backwards) ? undefined : start, end }
-}
-
-/** What is found within the effort; undefined where that was used up. */
-function within<Found>(find: () => Found): Found | undefined {
-  try {
-    return find()
-  } catch (error) {
-    if (error instanceof OutOfEffort) return undefined
-    throw error
-  }
-}
-
-function passes(row: Uint8Array, end: Uint8Array, backwards: boolean): boolean {
-  return isBefore(end, row, backwards)
-}
-
-/** The page that ends before the row or key at which the effort was spent. */
-function cutBefore(key: Uint8Array, entries: readonly Row[], backwards: boolean): Page<Row> {
-  const place = beside(key, !backwards)
-  if (place === undefined) throw new Error('a scan was cut before it began')
-  return { entries, more: true, place }
 }

@@ -1,6 +1,6 @@
 import type { Config } from '../../config/read.js'
 import { systemClock } from '../actor/clock.js'
-import { Effort } from '../catalog/effort.js'
+import { endlessEffort } from '../catalog/effort.js'
 import { Generations } from '../catalog/generations.js'
 import { ChainIndex } from '../catalog/index-reader.js'
 import { openCatalogTables } from '../catalog/tables.js'
@@ -68,8 +68,7 @@ async function pushed(
     return exitCode.done
   }
   const progress = new Progress('push', systemClock)
-  const endless = new Effort(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, { monotonic: () => 0 })
-  const all = index.count({ minHeight: range.from, maxHeight: range.to }, endless) ?? 0
+  const all = index.count({ minHeight: range.from, maxHeight: range.to }, endlessEffort()) ?? 0
   const show = ({ rows, height }: PushProgress): void => progress.show(rows, all, `up to height ${height}`)
   const done = await new IndexPush(client, index, systemClock).run(range, show)
   if (done === 'replaced') throw new Error('a push by hand has no lease')

@@ -52,6 +52,9 @@ export const rowTables = {
 
 export type RowTable = keyof typeof rowTables
 
+/** What is written here goes into all four tables, by a view for each, and is kept nowhere else: a row is sent once. */
+export const inputTable = 'sluice_rows'
+
 /**
  * Rows by their tags and bundles, which the four tables find by reading all rows only: a line for each tag of each row, by a hash
  * of its name and value, and one for the bundle that holds it. A view fills it with each row that is written to `transactions`,
@@ -90,5 +93,10 @@ export function schemaStatements(): readonly string[] {
       'version UInt64, written_at DateTime DEFAULT now()) ENGINE = ReplacingMergeTree(version) ORDER BY from_height',
     `CREATE MATERIALIZED VIEW IF NOT EXISTS ${tagView} TO ${tagTable} AS ` +
       `${tagsOf} FROM transactions ARRAY JOIN ${allTags}`,
+    `CREATE TABLE IF NOT EXISTS ${inputTable} (${columns}) ENGINE = Null`,
+    ...Object.keys(rowTables).map(
+      (name) =>
+        `CREATE MATERIALIZED VIEW IF NOT EXISTS ${inputTable}_${name} TO ${name} AS SELECT * FROM ${inputTable}`,
+    ),
   ]
 }

@@ -21,7 +21,9 @@ const answerMaxBytes = 2 ** 20
 const rowsUnknown = 2 ** 53 - 1
 
 /** The highest heights that are there without a gap; undefined: nobody has recorded any. Never rejects. */
-export async function wholeHeights(client: ClickhouseClient): Promise<WholeHeights | undefined | Refusal> {
+export async function wholeHeights(
+  client: Pick<ClickhouseClient, 'ask'>,
+): Promise<WholeHeights | undefined | Refusal> {
   const bytes = await client.ask(
     'SELECT from_height, argMax(to_height, version), argMax(row_count, version), max(version) ' +
       `FROM ${heightsTable} GROUP BY from_height FORMAT RowBinary`,
@@ -61,7 +63,7 @@ export function joinedHeights(ranges: readonly WholeHeights[]): WholeHeights | u
 
 /** Records that heights are there as a whole. */
 export function recordHeights(
-  client: ClickhouseClient,
+  client: Pick<ClickhouseClient, 'write'>,
   { from, to, rows = rowsUnknown, version }: WholeHeights,
 ): Promise<'done' | Refusal> {
   return client.write(

@@ -5,6 +5,7 @@
  */
 
 const growth = 2
+const copyMin = 160
 
 /** Writes rows into one buffer that grows. */
 export class RowBinaryWriter {
@@ -32,7 +33,17 @@ export class RowBinaryWriter {
 
   u32(value: number): void {
     this.#room(4)
-    this.#at = this.#bytes.writeUInt32LE(value, this.#at)
+    this.#u32(value)
+  }
+
+  #u32(value: number): void {
+    const bytes = this.#bytes
+    const at = this.#at
+    bytes[at] = value
+    bytes[at + 1] = value >>> 8
+    bytes[at + 2] = value >>> 16
+    bytes[at + 3] = value >>> 24
+    this.#at = at + 4
   }
 
   /** A whole number below 2^53, or any below 2^64 as a bigint. */
@@ -42,14 +53,34 @@ export class RowBinaryWriter {
       this.#at = this.#bytes.writeBigUInt64LE(value, this.#at)
       return
     }
-    this.#bytes.writeUInt32LE(value % 2 ** 32, this.#at)
-    this.#at = this.#bytes.writeUInt32LE(Math.floor(value / 2 ** 32), this.#at + 4)
+    const high = Math.floor(value / 2 ** 32)
+    this.#u32(value - high * 2 ** 32)
+    this.#u32(high)
   }
 
   /** Decimal(20, 0): 16 bytes. */
   decimal(value: bigint): void {
     this.u64(value & 0xffff_ffff_ffff_ffffn)
     this.u64(value >> 64n)
+  }
+
+  /** The same of an unsigned integer that stands in `bytes`, at most 16 of them, big-endian. */
+  amount(bytes: Uint8Array, from: number, to: number): void {
+    this.#room(16)
+    const start = this.#at
+    this.#at += 16
+    for (let at = 0; at < 16; at += 1)
+      this.#bytes[start + at] = to - 1 - at >= from ? (bytes[to - 1 - at] as number) : 0
+  }
+
+  /** Bytes that are RowBinary already. Few are copied faster one by one. */
+  range(bytes: Uint8Array, from: number, to: number): void {
+    this.#room(to - from)
+    const own = this.#bytes
+    const start = this.#at
+    this.#at += to - from
+    if (to - from > copyMin) own.set(bytes.subarray(from, to), start)
+    else for (let at = from; at < to; at += 1) own[start + at - from] = bytes[at] as number
   }
 
   length(value: number): void {

@@ -4,13 +4,13 @@ import { rowKey } from '../catalog/row-key.js'
 import { decodeBase64url, encodeBase64url } from '../format/base64url.js'
 import { signatureTypes } from '../format/item-fields.js'
 import { RowBinaryFault, type RowBinaryReader, type RowBinaryWriter } from './row-binary.js'
+import { isContentType } from './word-cache.js'
 
 const none = Buffer.alloc(0)
-const contentType = 'content-type'
 /** Public keys of more bytes (RSA) are left out of the tables. */
 export const ownerKeyMaxBytes = 64
-const indexMax = 0xffff
-const decimalMax = 10n ** 20n - 1n
+export const indexMax = 0xffff
+export const decimalMax = 10n ** 20n - 1n
 /** Longest name or value of a tag that an answer may have, and how many tags: more than any header of the network has. */
 const [tagMaxBytes, tagsMax] = [2 ** 20, 4096] as const
 const anchorMaxBytes = 128
@@ -104,8 +104,7 @@ function writePlaces(out: RowBinaryWriter, row: Row, { ownerKey, root }: RowSurr
 /** The value of the first tag called Content-Type. */
 function typeOf(tags: readonly RowTag[]): Uint8Array {
   for (const { name, value } of tags) {
-    if (name.length === contentType.length && name.toString('latin1').toLowerCase() === contentType)
-      return value
+    if (isContentType(name)) return value
   }
   return none
 }

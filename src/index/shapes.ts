@@ -193,6 +193,68 @@ export function readShaped(read: VarReader, how: ValueShape): Buffer {
   return text
 }
 
+/** How many bytes `putShaped` takes at most, for each byte that is read; and for all of them together. */
+export const shapedGrowth = 3
+export const shapedRoom = 64
+
+const digits = new Uint8Array(16)
+
+/**
+ * Puts the text in this shape into `target`, behind its length (LEB128). Gives where it ends. What is read counts `shapedGrowth`
+ * times, and `shapedRoom` bytes must be there besides.
+ */
+export function putShaped(read: VarReader, how: ValueShape, target: Uint8Array, to: number): number {
+  if (how === shape.raw) return putRaw(read, target, to)
+  if (how === shape.decimal) {
+    let [left, count] = [read.uint(), 0]
+    do {
+      digits[count] = 0x30 + (left % 10)
+      left = Math.floor(left / 10)
+      count += 1
+    } while (left > 0)
+    target[to] = count
+    for (let at = 0; at < count; at += 1) target[to + 1 + at] = digits[count - 1 - at] as number
+    return to + 1 + count
+  }
+  if (how === shape.uuid) {
+    target[to] = 36
+    putUuid(read.bytes, passed(read, 16), target, to + 1)
+    return to + 37
+  }
+  if (how === shape.id) {
+    target[to] = 43
+    readLetters(read.bytes, passed(read, 32), 43, target, to + 1, 32)
+    return to + 44
+  }
+  const count = read.uint()
+  const size = how === shape.hex ? count * 2 : count
+  const packed = passed(read, how === shape.hex ? count : lettersBytes(count))
+  const start = putLength(target, to, size)
+  if (how === shape.hex) readHex(read.bytes, packed, size, target, start)
+  else readLetters(read.bytes, packed, size, target, start)
+  return start + size
+}
+
+/** Length and bytes stand in the row as they are wanted. */
+function putRaw(read: VarReader, target: Uint8Array, to: number): number {
+  const from = read.at
+  read.skip()
+  const { at, bytes } = read
+  for (let byte = from; byte < at; byte += 1) target[to + byte - from] = bytes[byte] as number
+  return to + at - from
+}
+
+/** Puts a length (LEB128) into `target`. Gives where it ends. */
+export function putLength(target: Uint8Array, to: number, length: number): number {
+  let [left, at] = [length, to]
+  for (; left >= 0x80; at += 1) {
+    target[at] = (left & 0x7f) | 0x80
+    left = Math.floor(left / 0x80)
+  }
+  target[at] = left
+  return at + 1
+}
+
 /** Passes over bytes: where they begin. */
 function passed(read: VarReader, count: number): number {
   const { at } = read
@@ -209,14 +271,18 @@ function digitsOf(value: number): Buffer {
 
 function uuidText(bytes: Uint8Array, start: number): Buffer {
   const text = Buffer.allocUnsafe(36)
+  putUuid(bytes, start, text, 0)
+  return text
+}
+
+function putUuid(bytes: Uint8Array, start: number, target: Uint8Array, to: number): void {
   for (let at = 0, from = start; at < 36; at += 2, from += 1) {
     if (isDashAt(at)) {
-      text[at] = dash
+      target[to + at] = dash
       at += 1
     }
-    readHex(bytes, from, 2, text, at)
+    readHex(bytes, from, 2, target, to + at)
   }
-  return text
 }
 
 /** Passes over a text in this shape. */
