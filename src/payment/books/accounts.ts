@@ -1,10 +1,5 @@
 import { availableOf } from '../../ledger/ledger-account.js'
-import {
-  type CommitOutcome,
-  isRejected,
-  type MoneyLedger,
-  type RecordChange,
-} from '../../ledger/ledger-port.js'
+import type { CommitOutcome, MoneyLedger, RecordChange } from '../../ledger/ledger-port.js'
 import type { Transfer } from '../../ledger/transfer.js'
 import type { ApprovalView } from '../credits-port.js'
 import type { Side } from './approval-index.js'
@@ -112,17 +107,15 @@ export class Accounts {
     readonly about: Readonly<Record<string, string>>
   }): Promise<CommitOutcome> {
     const { id, address, winc, source, reason, reference, about } = order
-    for (let tries = 1; ; tries += 1) {
-      const { wallet, unchanged } = await this.wallets.place(address)
+    const { outcome } = await this.wallets.deposit(address, (wallet) => {
       const facts = { debit: source, credit: accountOf(wallet), amount: winc, reason, reference, about }
-      const outcome = await this.ledger.commit({
+      return {
         transfers: [{ id, kind: 'posted', ...facts }],
         // A list of its own, so that a page of payments does not depend on how many uploads lie in between.
-        records: [historyRecord(wallet, this.now(), id), ...unchanged],
-      })
-      // An alias is taken over once, so the second reading is the last word.
-      if (!isRejected(outcome) || outcome.rejected !== 'conflict' || tries === 3) return outcome
-    }
+        records: [historyRecord(wallet, this.now(), id)],
+      }
+    })
+    return outcome
   }
 
   /** Payments into a wallet, youngest first, and where the next page begins; undefined: this was the last. */

@@ -1,5 +1,4 @@
 import { isRejected, type MoneyLedger } from '../../ledger/ledger-port.js'
-import type { MoveOrder } from '../../ledger/transfer.js'
 import { historyRecord } from './accounts.js'
 import { accountOf, addressKind, type Wallets } from './wallets.js'
 
@@ -51,7 +50,6 @@ export async function redeemGift(
   if (gift.email.toLowerCase() !== email.toLowerCase() || gift.state === 'withdrawn') return failure
   const used = { status: 400, text: 'Gift has already been redeemed!' } as const
   if (gift.state === 'redeemed') return used
-  const { wallet, unchanged } = await wallets.place(destination)
   const { winc, giftMessage } = gift
   const about = {
     type: 'fiat',
@@ -60,26 +58,19 @@ export async function redeemGift(
     wincCredited: winc,
     ...(giftMessage === undefined ? {} : { giftMessage }),
   }
-  const transfer: MoveOrder = {
-    id: `gift-redeemed:${id}`,
-    kind: 'posted',
-    debit: giftAccount(id),
-    credit: accountOf(wallet),
-    amount: BigInt(winc),
-    reason: 'gifted_payment_redemption',
-    reference: id,
-    about,
-  }
-  const value = JSON.stringify({ ...gift, state: 'redeemed', redeemedBy: wallet } satisfies Gift)
-  const records = [
-    { kind: giftKind, key: id, value, expected: stored.version },
-    historyRecord(wallet, now(), transfer.id),
-    ...unchanged,
-  ]
-  const outcome = await ledger.commit({ transfers: [transfer], records })
-  if (!isRejected(outcome)) return { wallet, winc }
-  // Two at once: one of them has it. Or the key of the address was seen meanwhile: then nobody has it yet.
-  const isStill =
-    outcome.rejected === 'conflict' && (await ledger.record(giftKind, id))?.version === stored.version
-  return isStill ? redeemGift(ledger, wallets, now, { id, email, destination }) : used
+  const facts = { reason: 'gifted_payment_redemption', reference: id, about }
+  const transferId = `gift-redeemed:${id}`
+  const { wallet, outcome } = await wallets.deposit(destination, (wallet) => {
+    const moved = { debit: giftAccount(id), credit: accountOf(wallet), amount: BigInt(winc) }
+    const value = JSON.stringify({ ...gift, state: 'redeemed', redeemedBy: wallet } satisfies Gift)
+    return {
+      transfers: [{ id: transferId, kind: 'posted', ...moved, ...facts }],
+      records: [
+        { kind: giftKind, key: id, value, expected: stored.version },
+        historyRecord(wallet, now(), transferId),
+      ],
+    }
+  })
+  // Two requests redeemed it at once, and the other one has it.
+  return isRejected(outcome) ? used : { wallet, winc }
 }

@@ -1,6 +1,8 @@
 import { decodeBase58 } from '../../format/base58.js'
 import { decodeBase64url } from '../../format/base64url.js'
 import {
+  type CommitOrder,
+  type CommitOutcome,
   isRejected,
   type LedgerRecord,
   type MoneyLedger,
@@ -93,6 +95,25 @@ export class Wallets {
     const isOpen = wallet.length === 43 && wallet === spelled(address)
     const absent = { kind: aliasKind, key: wallet, value: undefined, expected: 0 }
     return { wallet, unchanged: isOpen ? [absent] : [] }
+  }
+
+  /**
+   * Commits an order that puts credits into the wallet of an address, and resolves with that wallet and what became of the order.
+   * Where a key has taken over the address since it was read, `orderOf` is called again with the wallet of the key. Every other
+   * rejection is the caller's.
+   */
+  async deposit(
+    address: string,
+    orderOf: (wallet: string) => CommitOrder,
+  ): Promise<{ readonly wallet: string; readonly outcome: CommitOutcome }> {
+    for (let tries = 1; ; tries += 1) {
+      const { wallet, unchanged } = await this.place(address)
+      const { transfers, records = [] } = orderOf(wallet)
+      const outcome = await this.ledger.commit({ transfers, records: [...records, ...unchanged] })
+      const isTakenOver = isRejected(outcome) && unchanged.some(({ key }) => key === outcome.at)
+      // An alias is taken over once, and the wallet of a key has no such condition: the second order is the last.
+      if (!isTakenOver || tries === 3) return { wallet, outcome }
+    }
   }
 
   /** All addresses that records may name a wallet by: its own, and its aliases from before its key was seen. */

@@ -3,6 +3,7 @@ import type { Log } from '../../actor/log.js'
 import { StrangersQuestions } from '../../admission/strangers-questions.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import {
+  type CommitOutcome,
   isRejected,
   type LedgerRecord,
   type MoneyLedger,
@@ -229,7 +230,7 @@ export class TopUps {
 
   async #credit(stored: LedgerRecord, topUp: TopUp, seen: SeenPayment): Promise<TopUp> {
     const { winc, token, quantity, usdEquivalent, sender, id, chain } = topUp
-    const { wallet: destination, unchanged } = await this.parts.wallets.place(topUp.destination)
+    const { wallets, now } = this.parts
     const about = {
       type: 'crypto',
       tokenType: token,
@@ -238,33 +239,19 @@ export class TopUps {
       senderAddress: sender,
       blockHeight: seen.height === undefined ? '' : String(seen.height),
     }
-    const transfer: MoveOrder = {
-      id: `topup:${stored.key}:${topUp.credits}`,
-      kind: 'posted',
-      debit: `source:${chain}`,
-      credit: accountOf(destination),
-      amount: BigInt(winc),
-      reason: 'crypto_payment',
-      reference: id,
-      about,
-    }
-    const credited: TopUp = {
-      ...topUp,
-      destination,
-      state: 'credited',
-      credits: topUp.credits + 1,
-    }
-    const extra = [
-      historyRecord(destination, this.parts.now(), transfer.id),
-      dayRecord(topUpDayKind, this.parts.now(), stored.key),
-      ...unchanged,
-    ]
-    return this.#replace(
-      stored,
-      credited,
-      [transfer],
-      seen.isSettled ? [...extra, unwatched(stored.key)] : extra,
-    )
+    const transferId = `topup:${stored.key}:${topUp.credits}`
+    const facts = { debit: `source:${chain}`, amount: BigInt(winc), reason: 'crypto_payment', reference: id }
+    const credited: TopUp = { ...topUp, state: 'credited', credits: topUp.credits + 1 }
+    const { wallet, outcome } = await wallets.deposit(topUp.destination, (wallet) => ({
+      transfers: [{ id: transferId, kind: 'posted', credit: accountOf(wallet), ...facts, about }],
+      records: [
+        changed(stored, { ...credited, destination: wallet }),
+        historyRecord(wallet, now(), transferId),
+        dayRecord(topUpDayKind, now(), stored.key),
+        ...(seen.isSettled ? [unwatched(stored.key)] : []),
+      ],
+    }))
+    return this.#written(outcome, stored.key, { ...credited, destination: wallet })
   }
 
   async #missing(stored: LedgerRecord, topUp: TopUp): Promise<TopUp> {
@@ -304,15 +291,24 @@ export class TopUps {
     transfers: readonly MoveOrder[],
     extra: readonly RecordChange[] = [],
   ): Promise<TopUp> {
-    const { key, version } = stored
-    const change = { kind, key, value: JSON.stringify(next), expected: version }
-    const ending = next.state === 'failed' ? [unwatched(key)] : []
-    const outcome = await this.parts.ledger.commit({ transfers, records: [change, ...extra, ...ending] })
+    const ending = next.state === 'failed' ? [unwatched(stored.key)] : []
+    const records = [changed(stored, next), ...extra, ...ending]
+    return this.#written(await this.parts.ledger.commit({ transfers, records }), stored.key, next)
+  }
+
+  /** What is written of a payment after an order for it: `next`, or what another look wrote before. */
+  async #written(outcome: CommitOutcome, key: string, next: TopUp): Promise<TopUp> {
     if (!isRejected(outcome)) return next
-    // Another look was faster: what it has written counts.
+    // `conflict`: the record is another one since. `differs`: its transfer was made, at another price or for another address.
+    if (outcome.rejected !== 'conflict' && outcome.rejected !== 'differs')
+      throw new Error(`payment ${key}: ${outcome.rejected} at ${outcome.at}`)
     const now = await this.parts.ledger.record(kind, key)
     return now === undefined ? next : readTopUp(now)
   }
+}
+
+function changed({ key, version }: LedgerRecord, next: TopUp): RecordChange {
+  return { kind, key, value: JSON.stringify(next), expected: version }
 }
 
 function found({ missingMs, ...topUp }: TopUp): TopUp {

@@ -212,20 +212,22 @@ export class CreditsDesk {
       return { refused: 'Winc must be a whole number, with a minus to take some' }
     if (!/^[\w-]{8,64}$/.test(key)) return { refused: 'The key must be 8 to 64 letters or digits' }
     if (note.trim() === '' || note.length > 500) return { refused: 'Say why, in at most 500 characters' }
-    const { wallet, unchanged } = await this.#wallets.place(spelled(address))
-    const [own, value] = [accountOf(wallet), BigInt(winc)]
-    const [debit, credit] = value > 0n ? [correctionsAccount, own] : [own, correctionsAccount]
-    const transfer: MoveOrder = {
-      id: `correction:${key}`,
-      kind: 'posted',
-      debit,
-      credit,
-      amount: value > 0n ? value : -value,
-      reason: 'correction',
-      reference: key,
-      about: { type: 'correction', note, by },
-    }
-    const outcome = await this.parts.ledger.commit({ transfers: [transfer], records: unchanged })
+    const amount = BigInt(winc)
+    const { wallet, outcome } = await this.#wallets.deposit(spelled(address), (wallet) => {
+      const own = accountOf(wallet)
+      const [debit, credit] = amount > 0n ? [correctionsAccount, own] : [own, correctionsAccount]
+      const transfer: MoveOrder = {
+        id: `correction:${key}`,
+        kind: 'posted',
+        debit,
+        credit,
+        amount: amount > 0n ? amount : -amount,
+        reason: 'correction',
+        reference: key,
+        about: { type: 'correction', note, by },
+      }
+      return { transfers: [transfer] }
+    })
     if (isRejected(outcome))
       return { refused: refusals[outcome.rejected] ?? `It was rejected: ${outcome.rejected}` }
     if (!outcome.existed) this.parts.meters.of('payment_corrections_total').add(1)
@@ -238,7 +240,6 @@ export class CreditsDesk {
 const refusals: Readonly<Partial<Record<string, string>>> = {
   insufficient: 'The wallet has less than that',
   differs: 'Another correction has this key',
-  conflict: 'The wallet has just changed its name: try again',
 }
 
 function numbers(rates: Readonly<Record<string, bigint>>): Record<string, number> {
