@@ -1,4 +1,4 @@
-import { flag, whole } from './setting.js'
+import { flag, maybeUrls, whole } from './setting.js'
 
 /** Chunks by weave offset: finding, proving, posting. */
 export const chunks = {
@@ -8,6 +8,24 @@ export const chunks = {
     min: 100,
     max: 600_000,
     why: 'From GET /chunk to its answer, the search for the block included; then 504.',
+  }),
+  preferredGetUrls: maybeUrls({
+    env: 'PREFERRED_CHUNK_GET_NODE_URLS',
+    why:
+      'Nodes (or gateways that serve chunks) that get requests for chunks before those of TRUSTED_NODE_URL. A node that had ' +
+      'chunks of the same part of the weave comes before both; that is learned.',
+  }),
+  firstDataMs: whole({
+    env: 'CHUNK_FIRST_DATA_TIMEOUT_MS',
+    default: 10_000,
+    min: 100,
+    max: 600_000,
+    why: 'From the request for content out of chunks to its first bytes; then the next source gets the request.',
+  }),
+  searchesChain: flag({
+    env: 'CHUNK_OFFSET_CHAIN_FALLBACK_ENABLED',
+    default: true,
+    why: 'GET /chunk for offsets that are not indexed searches the blocks for them; without it the answer is 404.',
   }),
   searchesMax: whole({
     env: 'CHUNK_OFFSET_CHAIN_FALLBACK_CONCURRENCY',
@@ -38,6 +56,33 @@ export const chunks = {
     min: 1,
     max: 1000,
     why: 'Nodes that must take a posted chunk; where fewer are configured, all of them.',
+  }),
+  preferredPostUrls: maybeUrls({
+    env: 'PREFERRED_CHUNK_POST_NODE_URLS',
+    why:
+      'Nodes that get posted chunks, and those of bundles made here, before those of TRUSTED_NODE_URL. ' +
+      'Unset: the latter are all preferred.',
+  }),
+  preferredSuccessesMin: whole({
+    env: 'CHUNK_POST_MIN_PREFERRED_SUCCESS_COUNT',
+    default: 2,
+    min: 0,
+    max: 1000,
+    why: 'Nodes of PREFERRED_CHUNK_POST_NODE_URLS that must take a posted chunk; where fewer are configured, all of them.',
+  }),
+  postQueueMax: whole({
+    env: 'CHUNK_POST_QUEUE_DEPTH_THRESHOLD',
+    default: 20,
+    min: 1,
+    max: 10_000,
+    why: 'Posted chunks under way to one node; a node with so many is skipped.',
+  }),
+  postRefusalsMax: whole({
+    env: 'CHUNK_POST_MAX_CONSECUTIVE_FAILURES',
+    default: 5,
+    min: 1,
+    max: 1000,
+    why: 'Final refusals (4xx) of a posted chunk in a row, before any success, after which no other node gets it.',
   }),
   postConcurrency: whole({
     env: 'CHUNK_POST_PEER_CONCURRENCY',

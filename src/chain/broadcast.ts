@@ -1,7 +1,7 @@
 import type { Clock } from '../actor/clock.js'
 import { gaveUp } from '../actor/fair-slots.js'
 import { isRefusal } from '../format/refusal.js'
-import { Node } from './node.js'
+import { distinct, Node } from './node.js'
 import type { ChainOptions } from './remote-chain-options.js'
 
 export interface BroadcastOptions {
@@ -15,6 +15,10 @@ export interface BroadcastOptions {
   readonly responseMs: number
   /** Posts under way to one node; a node with so many is skipped. */
   readonly perNodeMax: number
+  /** Final refusals in a row, before any success, after which no other node is queried: the others would refuse it too. */
+  readonly refusalsMax?: number
+  /** Nodes that get a chunk before all others. Of them so many must take it, or all where there are fewer. */
+  readonly preferred?: { readonly nodes: readonly string[]; readonly successesMin: number }
 }
 
 /** The result of one post, with the field names that clients read. */
@@ -30,6 +34,8 @@ export interface NodeOutcome {
 
 export interface Broadcasted {
   readonly successCount: number
+  /** Of nodes that the operator prefers; where none are named, all are. */
+  readonly preferredSuccessCount: number
   readonly failureCount: number
   /** Enough nodes took it. */
   readonly enough: boolean
@@ -37,18 +43,16 @@ export interface Broadcasted {
   readonly results: readonly NodeOutcome[]
 }
 
-/**
- * Final refusals in a row, before any success, after which no other node is queried: the others would refuse the chunk
- * too.
- */
-const refusalsMax = 5
+const usualRefusalsMax = 5
 /** 303: the node keeps the chunk temporarily. */
 const taken = new Set([200, 202, 208, 303])
 
 /** Posts chunks to nodes. */
 export class Broadcast {
   readonly #nodes: readonly Node[]
+  readonly #preferred: ReadonlySet<string>
   readonly #successesMin: number
+  readonly #preferredMin: number
 
   constructor(
     chain: ChainOptions,
@@ -57,8 +61,12 @@ export class Broadcast {
   ) {
     const calls = { ...chain, connectMs: options.abortMs, headMs: options.responseMs }
     const connectionsMax = Math.min(chain.connectionsMax, options.perNodeMax)
-    this.#nodes = chain.nodes.map((address) => new Node(address, { ...calls, connectionsMax }, clock))
+    const build = (address: string): Node => new Node(address, { ...calls, connectionsMax }, clock)
+    const preferred = distinct((options.preferred?.nodes ?? []).map(build))
+    this.#nodes = distinct([...preferred, ...chain.nodes.map(build)])
     this.#successesMin = Math.min(options.successesMin, this.#nodes.length)
+    this.#preferredMin = Math.min(options.preferred?.successesMin ?? 0, preferred.length)
+    this.#preferred = new Set((preferred.length === 0 ? this.#nodes : preferred).map(({ name }) => name))
   }
 
   async close(): Promise<void> {
@@ -66,8 +74,9 @@ export class Broadcast {
   }
 
   /**
-   * Posts node JSON of a chunk to the least busy nodes first, until enough took it, or none is left, or five in a row
-   * refused it for good. Resolves as soon as that is known; posts that are under way then go on. Never rejects.
+   * Posts node JSON of a chunk to the preferred nodes and of them to the least busy ones first, until enough took it, or none is
+   * left, or `refusalsMax` in a row refused it for good. Resolves as soon as that is known; posts that are under way then go on.
+   * Never rejects.
    */
   async chunk(json: string): Promise<Broadcasted> {
     const results: NodeOutcome[] = []
@@ -76,15 +85,21 @@ export class Broadcast {
     const clear = new Promise<void>((resolve) => {
       tell = resolve
     })
+    const isPreferred = (name: string): boolean => this.#preferred.has(name)
     const successes = (): number => results.filter(({ success }) => success).length
-    const isClear = (): boolean => {
-      const count = successes()
-      return count >= this.#successesMin || (count === 0 && refusals >= refusalsMax)
-    }
-    const left = [...this.#nodes].sort((a, b) => a.underWay - b.underWay).values()
+    const preferredSuccesses = (): number =>
+      results.filter(({ success, peer }) => success && isPreferred(peer)).length
+    const isEnough = (): boolean =>
+      successes() >= this.#successesMin && preferredSuccesses() >= this.#preferredMin
+    const { refusalsMax = usualRefusalsMax } = this.options
+    const isClear = (): boolean => isEnough() || (successes() === 0 && refusals >= refusalsMax)
+    const rank = ({ name }: Node): number => (isPreferred(name) ? 0 : 1)
+    const left = [...this.#nodes].sort((a, b) => rank(a) - rank(b) || a.underWay - b.underWay).values()
     const worker = async (): Promise<void> => {
       for (const node of left) {
         if (isClear()) return
+        // Only a preferred one can still be missing.
+        if (successes() >= this.#successesMin && !isPreferred(node.name)) continue
         const outcome = await this.#tell(node, json)
         refusals = outcome.statusCode >= 400 && outcome.statusCode < 499 ? refusals + 1 : 0
         results.push(outcome)
@@ -94,8 +109,13 @@ export class Broadcast {
     const threads = Array.from({ length: this.options.concurrency }, worker)
     await Promise.race([clear, Promise.all(threads)])
     const successCount = successes()
-    const enough = successCount >= this.#successesMin
-    return { successCount, failureCount: results.length - successCount, enough, results: [...results] }
+    return {
+      successCount,
+      preferredSuccessCount: preferredSuccesses(),
+      failureCount: results.length - successCount,
+      enough: isEnough(),
+      results: [...results],
+    }
   }
 
   async #tell(node: Node, post: string): Promise<NodeOutcome> {

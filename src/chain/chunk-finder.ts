@@ -27,6 +27,8 @@ export interface ChunkFinderOptions {
   readonly growths?: () => number
   /** Offsets looked for at once, a quarter of them for one client; one more is refused `busy`. */
   readonly flightsMax: number
+  /** False: an offset that is not indexed is unknown, and no block is searched for it. */
+  readonly searchesChain?: boolean
   /** Searches for a block at once; the others wait. */
   readonly searchesMax: number
   /** Bytes of proven chunks kept in memory; posted chunks have a bound of their own. */
@@ -46,6 +48,8 @@ export interface FoundChunk {
   /** The node that gave it; undefined: it was in memory. */
   readonly node: string | undefined
 }
+
+const notSearched = refuse('unknown', 'self', 'not in the index, and the chain is not searched')
 
 type Provider = { span: WeaveSpan; proven: ProvenChunk } | Refusal
 
@@ -227,6 +231,7 @@ export class ChunkFinder {
   }
 
   async #byBlock(offset: number, client: string, signal: AbortSignal): Promise<Brought | Refusal> {
+    if (this.options.searchesChain === false) return notSearched
     const tip = await this.#weave.tip(offset)
     if (isRefusal(tip)) return tip
     if (offset > tip.weaveSize) return refuse('unknown', 'client', 'beyond the end of the weave')
@@ -247,6 +252,7 @@ export class ChunkFinder {
   }
 
   async #search(offset: number, client: string, signal: AbortSignal): Promise<Block | Refusal> {
+    if (this.options.searchesChain === false) return notSearched
     const turn = await this.#searches.wait(client, signal)
     if (isRefusal(turn)) return turn
     try {

@@ -10,7 +10,7 @@ const notesMax = 8192
 /** A node that had no chunk of a span is queried later than others for so long: it may be fetching them. */
 const absentMs = 30 * 60_000
 
-const [unknownHandicap, absentHandicap] = [4, 10_000]
+const [preferredHandicap, unknownHandicap, absentHandicap] = [2, 4, 10_000]
 
 /** What is known of a node's chunks in a span: it had the last one, or until when it is believed to have none. */
 type Note = 'has' | number
@@ -30,12 +30,14 @@ export class ChunkHolders {
 
   /**
    * Calls that a node is counted to have under way beside its own, when one is chosen for the chunk at weave byte `offset`: none
-   * where it had such chunks, a few where nothing is known, so that others are tried when it is busy.
+   * where it had such chunks, a few where nothing is known, so that others are tried when it is busy; fewer where the operator
+   * prefers it.
    */
-  handicap(node: string, offset: number): number {
+  handicap(node: string, offset: number, isPreferred = false): number {
     const note = this.#notes.get(keyOf(node, offset))
     if (note === 'has') return 0
-    return note === undefined || note <= this.clock.monotonic() ? unknownHandicap : absentHandicap
+    if (note !== undefined && note > this.clock.monotonic()) return absentHandicap
+    return isPreferred ? preferredHandicap : unknownHandicap
   }
 
   /** The node gave a chunk that was proven, or stated that it has none. */

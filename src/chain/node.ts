@@ -176,6 +176,13 @@ export class Node implements NodeHealth {
   }
 }
 
+/** Without nodes of an address that an earlier one has; connections are made only with the first request. */
+export function distinct(nodes: readonly Node[]): Node[] {
+  const byName = new Map<string, Node>()
+  for (const node of nodes) if (!byName.has(node.name)) byName.set(node.name, node)
+  return [...byName.values()]
+}
+
 function codeOf(error: Error): string {
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name
 }

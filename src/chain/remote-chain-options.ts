@@ -5,6 +5,8 @@
 export interface ChainOptions {
   /** Base URLs of nodes, the preferred first. At least one. */
   readonly nodes: readonly string[]
+  /** Base URLs that are queried for chunks before `nodes`. */
+  readonly chunkNodes?: readonly string[]
   /** Timeout of the connection. */
   readonly connectMs: number
   /** From the request to the answer's head. */

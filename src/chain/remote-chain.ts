@@ -18,13 +18,14 @@ import type {
   TransactionStatus,
 } from './chain.js'
 import { ChunkHolders } from './chunk-holders.js'
-import { ChunkManner } from './chunk-question.js'
+import { ChunkNodes } from './chunk-nodes.js'
 import { dataFlow } from './data-flow.js'
+import { againMs, worse } from './gravity.js'
 import { blockHeightOf, winstonOf } from './json-fields.js'
-import { Node, type NodeAnswer, type NodeRequest } from './node.js'
+import { distinct, Node, type NodeAnswer, type NodeRequest } from './node.js'
 import { readAnchor, readBlock, readInfo, readOffset, readPending, readStatus } from './node-answers.js'
 import { NodeOrder } from './node-order.js'
-import { isPassing, isPending } from './passing.js'
+import { isPassing } from './passing.js'
 import { readTransaction } from './read-transaction.js'
 import type { ChainOptions } from './remote-chain-options.js'
 import { absenceRefusal, readChunkPosted, readTransactionPosted } from './verdict.js'
@@ -38,33 +39,15 @@ const witnessesMax = 3
 /** Nodes refuse to give more data than this in one answer. */
 const wholeDataMax = 12 << 20
 
-/**
- * Pause before nodes that all had a passing failure are queried again; doubles each time. Longer than it takes to
- * notice a dropped connection.
- */
-const againMs = 100
-
-/**
- * Refusals from worst to most harmless: when no node could answer, the worst one is returned; so `unknown` is
- * returned only where all nodes stated so.
- */
-const gravity: readonly Refusal['refused'][] = [
-  'forged',
-  'too-large',
-  'upstream',
-  'late',
-  'unknown',
-  // What was posted is wrong only where no node says anything else: one that lags refuses what others take.
-  'malformed',
-]
-
 type Read<T> = (answer: NodeAnswer, node: Node) => T | Refusal
 
 /** A `Chain` over the HTTP interface of several nodes. */
 export class RemoteChain implements Chain {
   readonly #nodes: readonly Node[]
   readonly #nodeOrder: NodeOrder<Node>
-  readonly #chunkManners = new Map<Node, ChunkManner>()
+  readonly #chunkNodes: ChunkNodes
+  /** With those that are queried for chunks alone. */
+  readonly #allNodes: readonly Node[]
   readonly #turns: FairSlots
   readonly #options: ChainOptions
   readonly #clock: Clock
@@ -77,9 +60,22 @@ export class RemoteChain implements Chain {
     options: ChainOptions,
     clock: Clock,
     private readonly pace?: () => Promise<void>,
-    private readonly holders = new ChunkHolders(clock),
+    holders = new ChunkHolders(clock),
   ) {
     this.#nodes = options.nodes.map((address) => new Node(address, options, clock))
+    const preferred = (options.chunkNodes ?? []).map((address) => {
+      const node = new Node(address, options, clock)
+      return this.#nodes.find(({ name }) => name === node.name) ?? node
+    })
+    this.#allNodes = distinct([...preferred, ...this.#nodes])
+    this.#chunkNodes = new ChunkNodes({
+      nodes: this.#allNodes,
+      preferred: new Set(preferred),
+      options,
+      clock,
+      holders,
+      run: (node, attempt) => this.#try(node, attempt),
+    })
     this.#nodeOrder = new NodeOrder(this.#nodes, options)
     this.#turns = new FairSlots({ max: options.callsMax, waitingMax: options.waitingMax })
     this.#options = options
@@ -93,7 +89,7 @@ export class RemoteChain implements Chain {
 
   /** Aborts every call under way. */
   async close(): Promise<void> {
-    await Promise.all(this.#nodes.map((node) => node.close()))
+    await Promise.all(this.#allNodes.map((node) => node.close()))
   }
 
   info(signal?: AbortSignal): Promise<NodeInfo | Refusal> {
@@ -155,19 +151,7 @@ export class RemoteChain implements Chain {
     signal?: AbortSignal,
     check?: (chunk: Chunk) => true | Refusal,
   ): Promise<Chunk | Refusal> {
-    const attempt = async (node: Node): Promise<Chunk | Refusal> => {
-      const parts = await this.#chunkManner(node).ask(node, offset, this.#clock.monotonic(), signal)
-      if (isRefusal(parts)) {
-        if (parts.refused === 'unknown') this.holders.note(node.name, offset, false)
-        return parts
-      }
-      const chunk = { ...parts, node: node.name }
-      const held = check?.(chunk) ?? true
-      if (held !== true) return held
-      this.holders.note(node.name, offset, true)
-      return chunk
-    }
-    return this.#inTurn(attempt, signal, ({ name }) => this.holders.handicap(name, offset))
+    return this.#whileTurn(signal, () => this.#chunkNodes.ask({ offset, signal, check }))
   }
 
   async transactionData(id: Id, sizeBytes: number, signal?: AbortSignal): Promise<ByteFlow | Refusal> {
@@ -203,13 +187,6 @@ export class RemoteChain implements Chain {
   postChunk(chunk: object, signal?: AbortSignal): Promise<Posted | Refusal> {
     const question = { path: '/chunk', post: JSON.stringify(chunk), maxBytes: limit.word * 100 }
     return this.#ask(question, readChunkPosted, signal)
-  }
-
-  #chunkManner(node: Node): ChunkManner {
-    const known = this.#chunkManners.get(node)
-    const manner = known ?? new ChunkManner()
-    if (known === undefined) this.#chunkManners.set(node, manner)
-    return manner
   }
 
   #turn(signal: AbortSignal | undefined): Promise<Release | Refusal> {
@@ -249,15 +226,18 @@ export class RemoteChain implements Chain {
     }
   }
 
-  async #inTurn<T>(
-    attempt: (node: Node) => Promise<T | Refusal>,
-    signal?: AbortSignal,
-    handicap?: (node: Node) => number,
+  #inTurn<T>(attempt: (node: Node) => Promise<T | Refusal>, signal?: AbortSignal): Promise<T | Refusal> {
+    return this.#whileTurn(signal, () => this.#rounds(attempt, signal))
+  }
+
+  async #whileTurn<T>(
+    signal: AbortSignal | undefined,
+    act: () => Promise<T | Refusal>,
   ): Promise<T | Refusal> {
     const turn = await this.#turn(signal)
     if (isRefusal(turn)) return turn
     try {
-      return await this.#rounds(attempt, signal, handicap)
+      return await act()
     } finally {
       turn()
     }
@@ -270,19 +250,17 @@ export class RemoteChain implements Chain {
   async #rounds<T>(
     attempt: (node: Node) => Promise<T | Refusal>,
     signal: AbortSignal | undefined,
-    handicap?: (node: Node) => number,
   ): Promise<T | Refusal> {
     let worst: Refusal | undefined
     let left = this.#options.attemptsMax
     for (let waitMs = againMs; left > 0; waitMs *= 2) {
-      for (const node of this.#nodeOrder.ranked(this.#clock.monotonic(), handicap).slice(0, left)) {
+      for (const node of this.#nodeOrder.ranked(this.#clock.monotonic()).slice(0, left)) {
         if (worst?.refused === 'unknown' && this.#nodeOrder.resting(node, this.#clock.monotonic()))
           return worst
         left -= 1
         const outcome = await this.#try(node, attempt)
         if (!isRefusal(outcome) || outcome === gaveUp) return outcome
-        if (worst === undefined || graver(outcome, worst)) worst = outcome
-        else if (worst.refused === outcome.refused && isPending(outcome)) worst = outcome
+        worst = worse(worst, outcome)
       }
       if (worst === undefined || !isPassing(worst) || left <= 0) break
       await pause(waitMs, signal)
@@ -303,10 +281,6 @@ export class RemoteChain implements Chain {
     }
     return outcome
   }
-}
-
-function graver(a: Refusal, b: Refusal): boolean {
-  return gravity.indexOf(a.refused) < gravity.indexOf(b.refused)
 }
 
 function transactionRead(id: Id, signed: boolean): Read<Transaction> {

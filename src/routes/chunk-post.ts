@@ -88,9 +88,8 @@ function jsonOf(body: Uint8Array): unknown {
   }
 }
 
-/** Every configured node is one that the operator prefers. */
-function wordsOf({ successCount, failureCount, results }: Broadcasted): object {
-  return { successCount, preferredSuccessCount: successCount, failureCount, results }
+function wordsOf({ successCount, preferredSuccessCount, failureCount, results }: Broadcasted): object {
+  return { successCount, preferredSuccessCount, failureCount, results }
 }
 
 function answerJson(request: Request, reply: Reply, first: string, status: number, value: object): void {

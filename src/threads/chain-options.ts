@@ -3,9 +3,14 @@ import { otherCalls } from './resources.js'
 import type { Settings } from './thread-settings.js'
 
 /** How nodes are queried. */
-export function chainOptions(nodes: readonly string[], { retrieval }: Settings<'retrieval'>): ChainOptions {
+export function chainOptions(
+  nodes: readonly string[],
+  { retrieval, chunks }: Settings<'retrieval'> & Partial<Settings<'chunks'>>,
+): ChainOptions {
+  const chunkNodes = chunks?.preferredGetUrls
   return {
     nodes,
+    ...(chunkNodes === undefined ? {} : { chunkNodes }),
     connectMs: 5000,
     headMs: retrieval.gatewayTimeoutMs,
     stallMs: retrieval.streamStallMs,

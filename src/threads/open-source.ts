@@ -223,6 +223,7 @@ function openSources(
     ...sourceDefaults.chunks,
     concurrencyMax: retrieval.chunkReadAhead,
     memoryMaxBytes: settings.chunks.memoryMaxBytes,
+    firstDataMs: settings.chunks.firstDataMs,
   }
   const fromChain = chainSources(chain, chunks, location, roots, heights, small?.chunks)
   const known = peerOptions(settings, memory)

@@ -212,17 +212,25 @@ interface Bundling {
   close(): Promise<void>
 }
 
+/** Posts chunks of bundles: two nodes must take each, preferred ones get it first. */
+function openBroadcast({ nodes, settings }: UploadGiven): Broadcast {
+  const rules = { successesMin: 2, concurrency: 2, abortMs: 5000, responseMs: 30_000, perNodeMax: 16 }
+  const { preferredPostUrls } = settings.chunks
+  const preferred =
+    preferredPostUrls === undefined ? {} : { preferred: { nodes: preferredPostUrls, successesMin: 0 } }
+  return new Broadcast(chainOptions(nodes, settings), { ...rules, ...preferred }, systemClock)
+}
+
 /** Puts accepted items into bundles, and sees them into blocks; in a sandbox, removes them after some days. */
 function openBundling(parts: UploadParts, { open }: UploadTaking): Bundling {
   const { given, tools, records, accepting, address } = parts
-  const { settings, nodes, ports } = given
+  const { settings, ports } = given
   const { log, meters, modulus } = tools
   const { uploads, pools, news, webhooks, intake } = records
   const { chain, signing, announcer } = accepting
   const height = (): number | undefined => accepting.height.known
   const sandbox = sandboxRules(settings)
-  const rules = { successesMin: 2, concurrency: 2, abortMs: 5000, responseMs: 30_000, perNodeMax: 16 }
-  const broadcast = new Broadcast(chainOptions(nodes, settings), rules, systemClock)
+  const broadcast = openBroadcast(given)
   const ingest = ports.ingest && addressOf<IngestRequest, IngestReply>(ports.ingest, uploadMailboxMax)
   const bundles = new Bundles(uploads.environment, uploads)
   const bundler = new Bundler({

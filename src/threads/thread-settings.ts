@@ -25,7 +25,7 @@ const sections = {
   payment: ['server', 'cluster', 'services', 'topUps', 'payments', 'limits', 'retrieval', 'uploads'],
   bands: ['server', 'bands', 'indexing', 'names', 'swarm'],
   cashier: ['server', 'payments', 'limits', 'names'],
-  ingest: ['server', 'indexing', 'retrieval'],
+  ingest: ['server', 'chunks', 'indexing', 'retrieval'],
   query: ['server', 'clickhouse', 'queries', 'retrieval'],
   source: [
     'cluster',
@@ -41,7 +41,7 @@ const sections = {
     'rootLookup',
   ],
   swarm: ['server', 'bands', 'swarm'],
-  upload: ['server', 'cluster', 'contentStore', 'uploads', 'indexing', 'limits', 'retrieval'],
+  upload: ['server', 'chunks', 'cluster', 'contentStore', 'uploads', 'indexing', 'limits', 'retrieval'],
 } as const satisfies Readonly<Record<string, readonly (keyof Config)[]>>
 
 export type ThreadKind = keyof typeof sections

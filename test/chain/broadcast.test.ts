@@ -47,6 +47,55 @@ t.test('enough nodes must take a chunk, all of them where few are configured', a
   t.equal(many.reached, 3, 'nobody is told in vain')
 })
 
+/** Preferred nodes and others, each with its status. */
+async function preferring(
+  t: Test,
+  preferred: readonly number[],
+  others: readonly number[],
+  options: Partial<BroadcastOptions> & { readonly preferredMin: number },
+) {
+  const open = (statuses: readonly number[]) =>
+    Promise.all(
+      statuses.map((status) =>
+        nodeThat(t, (request, response: ServerResponse) => {
+          request.resume()
+          response.writeHead(status).end('{}')
+        }),
+      ),
+    )
+  const [first, rest] = [await open(preferred), await open(others)]
+  const terms = { nodes: first.map(({ url }) => url), successesMin: options.preferredMin }
+  const all = { ...patient, nodes: rest.map(({ url }) => url) }
+  const broadcast = new Broadcast(
+    all,
+    { ...usual, concurrency: 1, ...options, preferred: terms },
+    systemClock,
+  )
+  t.teardown(() => broadcast.close())
+  const outcome = await broadcast.chunk('{}')
+  const reached = [first, rest].map((nodes) => nodes.filter(({ requested }) => requested.length > 0).length)
+  return { outcome, reached }
+}
+
+t.test('preferred nodes get a chunk first, and so many of them must take it', async (t) => {
+  const well = await preferring(t, [200, 200, 200], [200], { successesMin: 2, preferredMin: 2 })
+  t.match(well, { outcome: { enough: true, successCount: 2, preferredSuccessCount: 2 }, reached: [2, 0] })
+  const filled = await preferring(t, [200, 500], [200, 200], { successesMin: 3, preferredMin: 1 })
+  t.match(filled, { outcome: { enough: true, successCount: 3, preferredSuccessCount: 1 }, reached: [2, 2] })
+  const lacking = await preferring(t, [200, 500, 500], [200, 200, 200], { successesMin: 2, preferredMin: 2 })
+  t.match(lacking.outcome, { enough: false, preferredSuccessCount: 1 })
+  t.same(lacking.reached, [3, 1], 'others are told no more than must take it')
+  const few = await preferring(t, [200], [200], { successesMin: 2, preferredMin: 5 })
+  t.match(few.outcome, { enough: true, preferredSuccessCount: 1 }, 'all of them where few are configured')
+  const none = await preferring(t, [], [200, 200], { successesMin: 2, preferredMin: 2 })
+  t.match(none.outcome, { enough: true, preferredSuccessCount: 2 }, 'without a list all are preferred')
+})
+
+t.test('the bound of final refusals can be set', async (t) => {
+  const { reached } = await outcomeOf(t, [400, 400, 400, 200], { concurrency: 1, refusalsMax: 2 })
+  t.equal(reached, 2)
+})
+
 t.test('after five final refusals no other node is asked', async (t) => {
   const { outcome, reached } = await outcomeOf(t, [400, 400, 400, 400, 400, 400, 400, 200], {
     concurrency: 1,

@@ -14,6 +14,9 @@ t.test('who had a chunk of a span is asked first, who had none last, for a time'
   holders.note('a', 6, false)
   t.same(handicaps(span - 1), [10_000, 0, 4])
   t.same(handicaps(span), [4, 4, 4], 'nothing is known of another span')
+  const preferred = (offset: number): number[] =>
+    ['a', 'b', 'c'].map((node) => holders.handicap(node, offset, true))
+  t.same(preferred(5), [10_000, 0, 2], 'an operator who prefers a node does not know what it has')
   nowMs = 31 * 60_000
   t.same(handicaps(5), [4, 0, 4], 'it may have fetched them')
   holders.note('b', 5, false)

@@ -51,6 +51,21 @@ async function signed(
   return (await verifiedByFirst(exchange)) && (await verifiedBySecond(exchange))
 }
 
+t.test('an operator may have no blocks searched for offsets that are not indexed', async (t) => {
+  const { here, start } = await shared
+  const requested: string[] = []
+  const node = await twisted(t, here.devnet.url, ({ url = '' }) => {
+    requested.push(url)
+    return false
+  })
+  const gateway = await nodeStage(t, [node.url], { finder: { searchesChain: false } })
+  t.equal((await gateway.ask(`/chunk/${start}`)).status, 404)
+  t.same(
+    requested.filter((url) => /^\/(block|chunk)/.test(url)),
+    [],
+  )
+})
+
 t.test('a chunk is served as JSON and raw, with its place, digest and signature', async (t) => {
   const { here, id, start } = await shared
   const gateway = await nodeStage(t, [here.devnet.url])

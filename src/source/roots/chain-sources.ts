@@ -1,9 +1,11 @@
+import { systemClock } from '../../actor/clock.js'
 import { FairSlots } from '../../actor/fair-slots.js'
 import type { Chain } from '../../chain/chain.js'
 import type { WrittenChunks } from '../../chain/segment-chunks.js'
 import type { Source } from '../source.js'
 import { Chunks, OffsetAwareChunks } from './chunks.js'
 import { Directories } from './directories.js'
+import { firstDataWithin } from './first-data.js'
 import type { LocationLimits } from './item-location.js'
 import { Items } from './items.js'
 import { ProvenChunks } from './proven-chunks.js'
@@ -19,6 +21,8 @@ export interface ChunkOptions {
   readonly concurrencyMax: number
   /** Bytes of proven chunks kept in memory; absent: as many as one payload needs. */
   readonly memoryMaxBytes?: number
+  /** From the request for a payload to its first bytes; absent: as long as the nodes take. */
+  readonly firstDataMs?: number
 }
 
 /** What one payload has on its way, and some to go back to: headers of bundles and items are read in small steps. */
@@ -55,5 +59,9 @@ export function chainSources(
   const directories = new Directories()
   const items = new Items('chunks-offset-aware', chunks.openRoot, location, directories)
   const aware = new OffsetAwareChunks(items, chunks, roots)
-  return { transactions, chunks, directories, sources: [chunks, aware, new TxData(transactions, chain)] }
+  const { firstDataMs } = chunkOptions
+  const inTime = (source: Source): Source =>
+    firstDataMs === undefined ? source : firstDataWithin(source, firstDataMs, systemClock)
+  const sources = [inTime(chunks), inTime(aware), new TxData(transactions, chain)]
+  return { transactions, chunks, directories, sources }
 }

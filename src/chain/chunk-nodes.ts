@@ -1,0 +1,166 @@
+import { setMaxListeners } from 'node:events'
+import { type Clock, pause } from '../actor/clock.js'
+import { gaveUp } from '../actor/fair-slots.js'
+import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { Chunk } from './chain.js'
+import type { ChunkHolders } from './chunk-holders.js'
+import { ChunkManner } from './chunk-question.js'
+import { againMs, worse } from './gravity.js'
+import type { Node } from './node.js'
+import { NodeOrder, type NodeOrderOptions } from './node-order.js'
+import { isPassing } from './passing.js'
+
+/** So many nodes at most are queried for one chunk, where so many are named. */
+const queriedMax = 50
+
+/** A node that sent nothing for so long is not left, but the next one gets the request, too. */
+const hedgeMs = 500
+const atOnceMax = 3
+
+export interface ChunkNodesParts {
+  /** Nodes that the operator prefers for chunks come first. */
+  readonly nodes: readonly Node[]
+  readonly preferred: ReadonlySet<Node>
+  readonly options: NodeOrderOptions & { readonly attemptsMax: number }
+  readonly clock: Clock
+  readonly holders: ChunkHolders
+  /** Runs an attempt at a node, and keeps account of its failures. */
+  readonly run: (node: Node, attempt: (node: Node) => Promise<Chunk | Refusal>) => Promise<Chunk | Refusal>
+}
+
+interface Attempt {
+  readonly node: Node
+  readonly begunMs: number
+  readonly leave: AbortController
+  readonly over: Promise<Chunk | Refusal>
+}
+
+interface Over {
+  readonly attempt: Attempt
+  readonly outcome: Chunk | Refusal
+}
+
+export interface ChunkWish {
+  readonly offset: number
+  readonly signal: AbortSignal | undefined
+  readonly check: ((chunk: Chunk) => true | Refusal) | undefined
+}
+
+/** Queries nodes for a chunk: those that had its neighbours first, then those that the operator prefers, then the others. */
+export class ChunkNodes {
+  readonly #order: NodeOrder<Node>
+  readonly #manners = new Map<Node, ChunkManner>()
+
+  constructor(private readonly parts: ChunkNodesParts) {
+    this.#order = new NodeOrder(parts.nodes, parts.options)
+  }
+
+  /**
+   * Asks node after node until one sends the chunk; where all had a failure that may pass, once more after a pause. A node that
+   * is avoided now is not queried after another one has answered "unknown". Refusals as those of a `Chain`.
+   */
+  async ask(wish: ChunkWish): Promise<Chunk | Refusal> {
+    const { options, nodes } = this.parts
+    let worst: Refusal | undefined
+    let left = Math.max(options.attemptsMax, Math.min(nodes.length, queriedMax))
+    for (let waitMs = againMs; left > 0; waitMs *= 2) {
+      const ranked = this.#ranked(wish.offset).slice(0, left)
+      left -= ranked.length
+      const outcome = await this.#round(ranked, wish, worst)
+      if (!isRefusal(outcome) || outcome === gaveUp) return outcome
+      worst = outcome
+      if (!isPassing(worst) || left <= 0) return worst
+      await pause(waitMs, wish.signal)
+      if (wish.signal?.aborted === true) return gaveUp
+    }
+    return worst ?? refuse('upstream', 'self', 'no node to ask')
+  }
+
+  #ranked(offset: number): Node[] {
+    const { clock, holders, preferred } = this.parts
+    return this.#order.ranked(clock.monotonic(), (node) =>
+      holders.handicap(node.name, offset, preferred.has(node)),
+    )
+  }
+
+  /**
+   * The first chunk that one of the nodes sends. A silent node is not waited for alone: the next one is queried, too, and
+   * the first answer counts. `worst`: the refusal of earlier rounds.
+   */
+  async #round(
+    nodes: readonly Node[],
+    wish: ChunkWish,
+    worst: Refusal | undefined,
+  ): Promise<Chunk | Refusal> {
+    const waiting = [...nodes]
+    const running = new Set<Attempt>()
+    let refusal = worst
+    const isLeftOut = (node: Node): boolean =>
+      refusal?.refused === 'unknown' && this.#order.resting(node, this.parts.clock.monotonic())
+    try {
+      for (let isSilent = true; ; ) {
+        while (waiting[0] !== undefined && isLeftOut(waiting[0])) waiting.shift()
+        const next = isSilent ? waiting.shift() : undefined
+        if (next !== undefined) running.add(this.#begin(next, wish))
+        if (running.size === 0) return refusal ?? refuse('upstream', 'self', 'no node to ask')
+        const mayHedge = waiting.length > 0 && running.size < atOnceMax
+        const first = await firstOf(running, mayHedge)
+        isSilent = first === undefined
+        if (first === undefined) continue
+        running.delete(first.attempt)
+        if (!isRefusal(first.outcome) || first.outcome === gaveUp) return first.outcome
+        refusal = worse(refusal, first.outcome)
+        isSilent = running.size === 0
+      }
+    } finally {
+      this.#leave(running)
+    }
+  }
+
+  #begin(node: Node, { offset, signal, check }: ChunkWish): Attempt {
+    const { clock, holders, run } = this.parts
+    const leave = new AbortController()
+    const either = signal === undefined ? leave.signal : AbortSignal.any([signal, leave.signal])
+    setMaxListeners(0, either)
+    const ask = async (): Promise<Chunk | Refusal> => {
+      const parts = await this.#manner(node).ask(node, offset, clock.monotonic(), either)
+      if (isRefusal(parts)) {
+        if (parts.refused === 'unknown') holders.note(node.name, offset, false)
+        return parts
+      }
+      const chunk = { ...parts, node: node.name }
+      const held = check?.(chunk) ?? true
+      if (held !== true) return held
+      holders.note(node.name, offset, true)
+      return chunk
+    }
+    return { node, leave, begunMs: clock.monotonic(), over: run(node, ask) }
+  }
+
+  /** Others were quicker. Who was silent for long is avoided for a while, so that the next chunk need not wait for it. */
+  #leave(attempts: Iterable<Attempt>): void {
+    const nowMs = this.parts.clock.monotonic()
+    for (const { node, begunMs, leave } of attempts) {
+      leave.abort()
+      if (nowMs - begunMs >= hedgeMs) this.#order.failed(node, nowMs)
+    }
+  }
+
+  #manner(node: Node): ChunkManner {
+    const known = this.#manners.get(node)
+    const manner = known ?? new ChunkManner()
+    if (known === undefined) this.#manners.set(node, manner)
+    return manner
+  }
+}
+
+/** The attempt that is over first; undefined where `mayHedge` and all were silent for `hedgeMs`. */
+async function firstOf(attempts: Iterable<Attempt>, mayHedge: boolean): Promise<Over | undefined> {
+  const all = [...attempts].map(async (attempt): Promise<Over> => ({ attempt, outcome: await attempt.over }))
+  if (!mayHedge) return Promise.race(all)
+  const patience = new AbortController()
+  const silent = pause(hedgeMs, patience.signal).then(() => undefined)
+  const first = await Promise.race([...all, silent])
+  patience.abort()
+  return first
+}

@@ -1,0 +1,157 @@
+import { randomBytes } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import t, { type Test } from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { ChunkHolders } from '../../src/chain/chunk-holders.js'
+import { RemoteChain } from '../../src/chain/remote-chain.js'
+import type { ChainOptions } from '../../src/chain/remote-chain-options.js'
+import { isRefusal, refuse } from '../../src/format/refusal.js'
+import { chainSources } from '../../src/source/roots/chain-sources.js'
+import { inOrder } from '../../src/source/upstream/in-order.js'
+import { taken, wantedOf } from '../conformance/source.js'
+import { weave } from '../source/weave.js'
+import { nodeThat, patient } from './hostile.js'
+
+const answer = JSON.stringify({ chunk: 'AAEC', data_path: Buffer.alloc(64).toString('base64url') })
+
+type Act = (request: IncomingMessage, response: ServerResponse) => void
+
+const having: Act = (request, response) => {
+  if (request.url?.startsWith('/chunk/') === true) response.end(answer)
+  else response.writeHead(404).end()
+}
+const lacking: Act = (_, response) => response.writeHead(404).end()
+const silent: Act = () => undefined
+
+/** Chunks that were requested of a node, without the two forms of each request. */
+function offsetsOf({ requested }: { readonly requested: readonly string[] }): string[] {
+  return [...new Set(requested.map((line) => line.replace(/^\D+2?\//, '')))]
+}
+
+async function stage(
+  t: Test,
+  { preferred, others }: { readonly preferred: readonly Act[]; readonly others: readonly Act[] },
+  options: Partial<ChainOptions> = {},
+  holders = new ChunkHolders(systemClock),
+) {
+  const open = (acts: readonly Act[]) => Promise.all(acts.map((act) => nodeThat(t, act)))
+  const [first, rest] = [await open(preferred), await open(others)]
+  const [nodes, chunkNodes] = [rest.map(({ url }) => url), first.map(({ url }) => url)]
+  const chain = new RemoteChain(
+    { ...patient, ...options, nodes, chunkNodes },
+    systemClock,
+    undefined,
+    holders,
+  )
+  t.teardown(() => chain.close())
+  return { chain, preferred: first, others: rest }
+}
+
+t.test('chunks are asked of preferred nodes first, and nothing else is', async (t) => {
+  const { chain, preferred, others } = await stage(t, { preferred: [having, having], others: [having] })
+  t.notOk(isRefusal(await chain.chunk(7)))
+  t.notOk(isRefusal(await chain.chunk(8)))
+  t.same([...preferred.flatMap(offsetsOf), ...others.flatMap(offsetsOf)].toSorted(), ['7', '8'])
+  t.same(others[0]?.requested, [])
+  await chain.height()
+  t.same(others[0]?.requested, ['GET /height'])
+  t.notOk(preferred.some(({ requested }) => requested.includes('GET /height')))
+})
+
+t.test('a node named in both lists is one node', async (t) => {
+  const node = await nodeThat(t, lacking)
+  const chain = new RemoteChain({ ...patient, nodes: [node.url], chunkNodes: [`${node.url}/`] }, systemClock)
+  t.teardown(() => chain.close())
+  t.match(await chain.chunk(7), { refused: 'unknown' })
+  t.equal(node.requested.length, 2, 'once in each form')
+})
+
+t.test('who had a chunk of the same part of the weave is asked before preferred nodes', async (t) => {
+  const holders = new ChunkHolders(systemClock)
+  const { chain, preferred, others } = await stage(
+    t,
+    { preferred: [lacking, lacking, lacking, lacking, lacking], others: [having] },
+    {},
+    holders,
+  )
+  t.notOk(isRefusal(await chain.chunk(7)), 'more nodes are asked than one answer has attempts')
+  t.same(preferred.flatMap(offsetsOf), ['7', '7', '7', '7', '7'])
+  t.notOk(isRefusal(await chain.chunk(8)))
+  t.same(preferred.flatMap(offsetsOf).includes('8'), false)
+  const next = new ChunkHolders(systemClock)
+  next.takeOver(JSON.parse(JSON.stringify(holders.kept())))
+  const nodes = others.map(({ url }) => url)
+  const again = new RemoteChain(
+    { ...patient, nodes, chunkNodes: preferred.map(({ url }) => url) },
+    systemClock,
+    undefined,
+    next,
+  )
+  t.teardown(() => again.close())
+  t.notOk(isRefusal(await again.chunk(9)))
+  t.same(preferred.flatMap(offsetsOf).includes('9'), false, 'also after a restart')
+})
+
+t.test('a silent node is not waited for, and not asked first the next time', async (t) => {
+  const { chain, preferred, others } = await stage(t, { preferred: [silent], others: [having] })
+  const begunMs = performance.now()
+  t.notOk(isRefusal(await chain.chunk(7)))
+  t.ok(performance.now() - begunMs < patient.headMs / 2, 'long before its time was over')
+  t.same([offsetsOf(preferred[0]!), offsetsOf(others[0]!)], [['7'], ['7']])
+  t.notOk(isRefusal(await chain.chunk(8)))
+  t.same(offsetsOf(preferred[0]!), ['7'])
+  t.equal(chain.underWay, 0)
+})
+
+t.test('no more than three nodes have a request for one chunk at the same time', async (t) => {
+  const { chain, preferred } = await stage(t, { preferred: Array(6).fill(silent), others: [silent] })
+  const end = new AbortController()
+  const asking = chain.chunk(7, end.signal)
+  await new Promise((resolve) => setTimeout(resolve, 4000))
+  t.equal(preferred.filter(({ requested }) => requested.length > 0).length, 3)
+  end.abort()
+  t.ok(isRefusal(await asking))
+  t.equal(chain.underWay, 0)
+})
+
+t.test('wrong chunks of preferred nodes are passed over', async (t) => {
+  const { chain, others } = await stage(t, { preferred: [having, having], others: [having] })
+  const wrong = refuse('forged', 'upstream', 'wrong')
+  const right = others[0]?.url
+  const chunk = await chain.chunk(7, undefined, ({ node }) => (node === right ? true : wrong))
+  t.match(chunk, { node: right })
+})
+
+t.test('content whose chunks do not come in time is had from the next source', async (t) => {
+  const { chain, post } = await weave(t)
+  const body = randomBytes(300_000)
+  const id = await post(body)
+  let isSilent = true
+  const stopping = new Proxy(chain, {
+    get(target, name: keyof typeof chain) {
+      if (name === 'chunk' && isSilent)
+        return (_: number, signal: AbortSignal) =>
+          new Promise((resolve) =>
+            signal.addEventListener('abort', () => resolve(refuse('late', 'upstream', 'no answer'))),
+          )
+      const own = target[name]
+      return typeof own === 'function' ? own.bind(target) : own
+    },
+  })
+  const location = { depthMax: 10, headersMax: 100, headerMaxBytes: 1_000_000 }
+  const options = { aheadMax: 4, concurrencyMax: 8, firstDataMs: 300 }
+  const [chunks, , whole] = chainSources(stopping, options, location).sources
+  if (chunks === undefined || whole === undefined) throw new Error('sources are missing')
+  const found = await chunks.open(wantedOf(id), new AbortController().signal)
+  if (isRefusal(found)) throw new Error(found.message)
+  const pieces: unknown[] = []
+  for await (const piece of found.body) pieces.push(piece)
+  t.match(pieces, [{ refused: 'late', message: /chunks brought no byte within/ }])
+  const other = await inOrder('all', [whole]).open(wantedOf(id), new AbortController().signal)
+  if (isRefusal(other)) throw new Error(other.message)
+  t.same(await taken(other), body)
+  isSilent = false
+  const good = await chunks.open(wantedOf(id), new AbortController().signal)
+  if (isRefusal(good)) throw new Error(good.message)
+  t.same(await taken(good), body)
+})
