@@ -48,8 +48,8 @@ function nodeUrl(env: string, chain: string): Setting<string | undefined> {
   )
 }
 
-function depth(env: string, fallback: number, chain: string): Setting<number> {
-  const why = `Blocks that a payment of ${chain} is deep, its own counted, until it is credited.`
+function depth(env: string, fallback: number, chain: string, more = ''): Setting<number> {
+  const why = `Blocks that a payment of ${chain} is deep, its own counted, until it is credited.${more}`
   return whole({ env, default: fallback, min: 1, max: 10_000, why })
 }
 
@@ -116,7 +116,7 @@ export const topUps = {
   }),
   arweaveDepth: depth('PAYMENT_ARWEAVE_CONFIRMATIONS', 18, 'Arweave'),
   ethereumDepth: depth('PAYMENT_ETHEREUM_CONFIRMATIONS', 5, 'Ethereum'),
-  baseDepth: depth('PAYMENT_BASE_CONFIRMATIONS', 5, 'Base'),
+  baseDepth: depth('PAYMENT_BASE_CONFIRMATIONS', 5, 'Base', ' Also for X_402_USDC_RPC_URL.'),
   polygonDepth: depth('PAYMENT_POLYGON_CONFIRMATIONS', 12, 'Polygon'),
   recheckSeconds: whole({
     env: 'PAYMENT_RECHECK_SECONDS',

@@ -10,12 +10,16 @@ export interface WitnessOptions {
   /** Receives the payments; lower case. */
   readonly wallet: string
   readonly limitMs: number
+  /** Blocks, its own included, that make a payment final: what the chain can still drop has not moved. */
+  readonly confirmations: number
 }
+
+export type MovedOnChain = `0x${string}` | 'early' | 'no' | 'unknown'
 
 /** Has this payment moved on chain? */
 export interface Witness {
-  /** Hash of the transaction; `no`; `unknown` where the chain cannot be reached. */
-  moved(order: Pick<PaymentOrder, 'payment' | 'payer' | 'units'>): Promise<`0x${string}` | 'no' | 'unknown'>
+  /** Hash of the transaction; `early`: it is not final yet; `no`; `unknown` where the chain cannot be reached. */
+  moved(order: Pick<PaymentOrder, 'payment' | 'payer' | 'units'>): Promise<MovedOnChain>
 }
 
 /** Keccak-256 of AuthorizationUsed(address,bytes32), EIP-3009, and of Transfer(address,address,uint256), ERC-20. */
@@ -47,7 +51,7 @@ export class ChainWitness implements Witness {
     payment,
     payer,
     units,
-  }: Pick<PaymentOrder, 'payment' | 'payer' | 'units'>): Promise<`0x${string}` | 'no' | 'unknown'> {
+  }: Pick<PaymentOrder, 'payment' | 'payer' | 'units'>): Promise<MovedOnChain> {
     const tip = await this.#ask('eth_blockNumber', [])
     if (typeof tip !== 'string' || !/^0x[0-9a-f]{1,16}$/i.test(tip)) return 'unknown'
     const from = BigInt(tip) > blocksMax ? BigInt(tip) - blocksMax : 0n
@@ -55,12 +59,15 @@ export class ChainWitness implements Witness {
     const span = { fromBlock: `0x${from.toString(16)}`, toBlock: 'latest' }
     const used = await this.#ask('eth_getLogs', [{ address: this.options.usdc.address, topics, ...span }])
     if (!Array.isArray(used)) return 'unknown'
-    const transaction: unknown = fieldsOf(used[0]).transactionHash
+    const { transactionHash: transaction, blockNumber } = fieldsOf(used[0])
     if (used.length === 0) return 'no'
     if (typeof transaction !== 'string' || !hash.test(transaction)) return 'unknown'
     const paid = await this.paidBy({ payment, payer, units }, transaction)
     if (paid === 'unknown') return 'unknown'
-    return paid === 'yes' ? (transaction as `0x${string}`) : 'no'
+    if (paid !== 'yes') return 'no'
+    const isMined = typeof blockNumber === 'string' && /^0x[0-9a-f]{1,16}$/i.test(blockNumber)
+    const depth = isMined ? BigInt(tip) - BigInt(blockNumber) + 1n : 0n
+    return depth < BigInt(this.options.confirmations) ? 'early' : (transaction as `0x${string}`)
   }
 
   /** Whether a transaction has moved the money of a payment. `no` where the chain does not know it, too. */

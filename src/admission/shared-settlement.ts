@@ -42,7 +42,9 @@ export class SharedSettlement {
     if (standing === 'asked') return 'asked'
     const seen = await this.parts.witness?.moved(order)
     if (seen === undefined || seen === 'no' || seen === 'unknown') return undefined
-    if (standing !== 'nobody') return seen
+    // It counts when its block is final: until then it is as if the other gateway was not done.
+    if (standing !== 'nobody') return seen === 'early' ? 'asked' : seen
+    if (seen === 'early') return undefined
     this.parts.log.error(
       { payment: order.payment, transaction: seen },
       'a payment moved to this wallet that nobody who fills these buckets requested: it is not credited. ' +

@@ -84,9 +84,8 @@ export async function openCashier(given: CashierGiven): Promise<OpenThread> {
     log,
     cdp === undefined ? undefined : cdpAuthorizing(cdp.keyId, cdp.secret, systemClock),
   )
-  const { rpcUrl: url } = rpcOf(settings, network)
-  const witness =
-    url === undefined ? undefined : new ChainWitness({ url, usdc, wallet, limitMs: verifyMs }, systemClock)
+  const { rpc } = rpcOf(settings, network)
+  const witness = rpc && new ChainWitness({ ...rpc, usdc, wallet, limitMs: verifyMs }, systemClock)
   const ledger = new PaymentLedger(paymentsFolder(settings))
   const claims = buckets.claims?.({ self: ledger.name(), leftMs: 2 * settleMs })
   const service = paymentServiceOf(given, verifyMs)

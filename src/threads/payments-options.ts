@@ -54,9 +54,9 @@ const publicNodes = { base: 'https://mainnet.base.org', 'base-sepolia': 'https:/
 
 /** The node that decides about doubtful payments. On devnet no machine outside is queried unless it is set. */
 export function rpcOf(
-  { payments, server }: Settings<'payments' | 'server'>,
+  { payments, server, topUps }: Settings<'payments' | 'server' | 'topUps'>,
   network: keyof typeof publicNodes,
-): { readonly rpcUrl?: string } {
+): { readonly rpc?: { readonly url: string; readonly confirmations: number } } {
   const url = payments.rpcUrl ?? (server.network === 'devnet' ? 'none' : publicNodes[network])
-  return url === 'none' ? {} : { rpcUrl: url }
+  return url === 'none' ? {} : { rpc: { url, confirmations: topUps.baseDepth } }
 }

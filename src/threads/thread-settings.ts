@@ -24,7 +24,7 @@ const sections = {
   admission: ['limits'],
   payment: ['server', 'cluster', 'services', 'topUps', 'payments', 'limits', 'retrieval', 'uploads'],
   bands: ['server', 'bands', 'indexing', 'names', 'swarm'],
-  cashier: ['server', 'payments', 'limits', 'names'],
+  cashier: ['server', 'payments', 'topUps', 'limits', 'names'],
   ingest: ['server', 'chunks', 'indexing', 'retrieval'],
   query: ['server', 'clickhouse', 'queries', 'retrieval'],
   source: [

@@ -157,7 +157,7 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
     async (t) => {
       const wallet = payee.toLowerCase()
       const witness = new ChainWitness(
-        { url: chain.url, usdc: chain.usdc, wallet, limitMs: 2000 },
+        { url: chain.url, usdc: chain.usdc, wallet, limitMs: 2000, confirmations: 1 },
         systemClock,
       )
       t.teardown(() => witness.close())
@@ -208,7 +208,7 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
       }
       t.equal(await witness.moved(ask), 'no')
       const gone = new ChainWitness(
-        { url: 'http://127.0.0.1:9', usdc: chain.usdc, wallet, limitMs: 500 },
+        { url: 'http://127.0.0.1:9', usdc: chain.usdc, wallet, limitMs: 500, confirmations: 1 },
         systemClock,
       )
       t.teardown(() => gone.close())
@@ -219,7 +219,7 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
 
   t.test('one transfer on chain never counts for two payments', async (t) => {
     const witness = new ChainWitness(
-      { url: chain.url, usdc: chain.usdc, wallet: payee.toLowerCase(), limitMs: 2000 },
+      { url: chain.url, usdc: chain.usdc, wallet: payee.toLowerCase(), limitMs: 2000, confirmations: 1 },
       systemClock,
     )
     t.teardown(() => witness.close())

@@ -177,6 +177,7 @@ t.test('paid in USDC, both clients get the same for the same money', { skip }, a
     X_402_USDC_NETWORK: 'base',
     X_402_USDC_WALLET_ADDRESS: payee,
     X_402_USDC_RPC_URL: chain.url,
+    PAYMENT_BASE_CONFIRMATIONS: '1',
     X_402_USDC_FACILITATOR_URL: facilitator.url,
     X_402_USDC_SETTLE_TIMEOUT_MS: '30000',
   })

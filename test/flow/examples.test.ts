@@ -156,6 +156,7 @@ t.test('a stock client pays', { skip }, async (t) => {
     X_402_USDC_WALLET_ADDRESS: (await chain.account()).address,
     X_402_USDC_FACILITATOR_URL: facilitator.url,
     X_402_USDC_RPC_URL: chain.url,
+    PAYMENT_BASE_CONFIRMATIONS: '1',
     X_402_USDC_SETTLE_TIMEOUT_MS: '30000',
   })
   const given = { ...addresses(running), PRIVATE_KEY: key }

@@ -50,6 +50,7 @@ t.test('clients pay for uploads and top-ups in USDC', { skip }, async (t) => {
     X_402_USDC_NETWORK: 'base',
     X_402_USDC_WALLET_ADDRESS: payee,
     X_402_USDC_RPC_URL: chain.url,
+    PAYMENT_BASE_CONFIRMATIONS: '1',
     X_402_USDC_FACILITATOR_URL: facilitator.url,
     X_402_USDC_SETTLE_TIMEOUT_MS: '30000',
   })

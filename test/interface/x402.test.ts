@@ -33,6 +33,7 @@ t.test('the program sells bytes for USDC', { skip }, async (t) => {
     X_402_USDC_WALLET_ADDRESS: payee,
     X_402_USDC_FACILITATOR_URL: facilitator.url,
     X_402_USDC_RPC_URL: chain.url,
+    PAYMENT_BASE_CONFIRMATIONS: '1',
     X_402_USDC_SETTLE_TIMEOUT_MS: '30000',
     X_402_RATE_LIMIT_CAPACITY_MULTIPLIER: '2',
     X_402_APP_NAME: 'My gateway',

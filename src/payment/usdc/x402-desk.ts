@@ -3,7 +3,7 @@ import type { Log } from '../../actor/log.js'
 import type { Meters } from '../../actor/meter.js'
 import type { Denial, SettledPayment } from '../../admission/admission-port.js'
 import { cdpAuthorizing } from '../../admission/cdp-token.js'
-import { ChainWitness } from '../../admission/chain-witness.js'
+import { ChainWitness, type WitnessOptions } from '../../admission/chain-witness.js'
 import { excluding } from '../../admission/excluding.js'
 import { Facilitator } from '../../admission/facilitator.js'
 import { Offers } from '../../admission/payment-offer.js'
@@ -38,7 +38,7 @@ export interface X402Options {
   readonly verifyMs: number
   readonly settleMs: number
   /** A node of the chain, which decides about payments whose settlement had no answer. */
-  readonly rpcUrl?: string
+  readonly rpc?: Pick<WitnessOptions, 'url' | 'confirmations'>
   /** Signs requests to the facilitator, where it is the provider's own. */
   readonly cdp?: { readonly keyId: string; readonly secret: string }
 }
@@ -108,11 +108,9 @@ export class X402Desk {
       log,
       cdp === undefined ? undefined : cdpAuthorizing(cdp.keyId, cdp.secret, clock),
     )
-    const { rpcUrl } = options
+    const { rpc } = options
     this.#witness =
-      rpcUrl === undefined
-        ? undefined
-        : new ChainWitness({ url: rpcUrl, usdc: usdcOf[network], wallet, limitMs: verifyMs }, clock)
+      rpc && new ChainWitness({ ...rpc, usdc: usdcOf[network], wallet, limitMs: verifyMs }, clock)
     this.#records = new PaymentLedger(options.recordsPath)
     const claimOptions = { self: this.#records.name(), leftMs: settleMs + leftMs }
     const claims = new SharedSettlements(parts.ledger, clock.now, claimOptions)
@@ -135,7 +133,7 @@ export class X402Desk {
       ledger: parts.ledger,
       claims,
       cashier: this.cashier,
-      hasChain: rpcUrl !== undefined,
+      hasChain: rpc !== undefined,
       leftMs: claimOptions.leftMs,
       now: clock.now,
       log,

@@ -43,7 +43,7 @@ function chainOf(t: Test, { used }: ScriptedFacilitator): Promise<string> {
       eth_blockNumber: '0x100',
       eth_getLogs: found
         .filter(({ topics }) => JSON.stringify(topics).toLowerCase() === wanted?.toLowerCase())
-        .map(({ transaction }) => ({ transactionHash: transaction })),
+        .map(({ transaction }) => ({ transactionHash: transaction, blockNumber: '0xfc' })),
       eth_getTransactionReceipt: found.find(({ transaction }) => transaction === params[0])?.receipt ?? null,
     }
     return { jsonrpc: '2.0', id, result: results[method] }
@@ -68,7 +68,7 @@ async function town(t: Test, withChain: boolean): Promise<Town> {
   const facilitator = await scriptedFacilitator(t)
   const payer = newAccount()
   facilitator.balances.set(payer.address.toLowerCase(), 100_000_000n)
-  const chain = withChain ? { rpcUrl: await chainOf(t, facilitator) } : {}
+  const chain = withChain ? { rpc: { url: await chainOf(t, facilitator), confirmations: 5 } } : {}
   const x402: Omit<X402Options, 'recordsPath'> = {
     network: 'base-sepolia',
     wallet: payee.toLowerCase(),

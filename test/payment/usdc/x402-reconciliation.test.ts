@@ -36,7 +36,7 @@ function receiptOf({ from, nonce, value }: Paid, to: Hex = payee): object {
 t.test('each payment is looked up on its chain, and what was settled must be credited', async (t) => {
   const receipts = new Map<string, object | null>()
   let isDown = false
-  const rpcUrl = await answeringServer(t, ({ body }) => {
+  const url = await answeringServer(t, ({ body }) => {
     if (isDown) return 503
     const { id, method, params } = body as { id: number; method: string; params: [string] }
     const result = method === 'eth_getTransactionReceipt' ? (receipts.get(params[0]) ?? null) : undefined
@@ -50,7 +50,7 @@ t.test('each payment is looked up on its chain, and what was settled must be cre
       network: 'base-sepolia',
       wallet: payee.toLowerCase(),
       facilitatorUrl: facilitator.url,
-      rpcUrl,
+      rpc: { url, confirmations: 5 },
       // A client whose payment is in doubt is answered after `verifyMs`, which one of those below waits for.
       protocol: 'http',
       verifyMs: 6000,
