@@ -36,8 +36,8 @@ const sweptMax = 5000
 const lease = `interval '${saleLeaseMs} ms'`
 
 /**
- * Ids of accepted items in the PostgreSQL of a cluster: a row of some 100 bytes each, written before the receipt. So an item that
- * one machine has accepted, free or paid, alone or in a bundle, is charged by no other one.
+ * Ids of accepted items in the PostgreSQL of a cluster: a row of 200 to 280 bytes each, written before the receipt. So an item
+ * that one machine has accepted, free or paid, alone or in a bundle, is charged by no other one.
  */
 export class PostgresItems implements ItemsElsewhere {
   readonly #sessions: PostgresSessions
