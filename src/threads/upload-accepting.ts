@@ -78,7 +78,7 @@ export function openUploadAccepting(
   const { chain, height, signing, announcer, verdicts } = lines
   const inBlock = openChainItems(given)
   const watching = { clock: systemClock, logger: log, closing: closing.signal }
-  const known = openKnown(tools, records, inBlock)
+  const known = openKnown(tools, records, inBlock, blockedOwners)
   const money = openMoney(given, tools, records, known.noting)
   const { credits, usdc, charging, sharing } = money
   const bought = usdc === undefined ? {} : { usdc }
@@ -151,9 +151,10 @@ function openKnown(
   { closing, log: logger }: UploadTools,
   { uploads, sales, intake: log, sharedItems }: UploadRecords,
   inBlock: Pick<KnownItemsParts, 'isInBlock'>,
+  blockedOwners: ReadonlySet<string>,
 ) {
   const watching = { clock: systemClock, logger, closing: closing.signal }
-  const noting = new Noting({ uploads, sales, log, ...inBlock, ...watching })
+  const noting = new Noting({ uploads, sales, log, blockedOwners, ...inBlock, ...watching })
   const listing = sharedItems && new SharedItems({ uploads, sales, noting, items: sharedItems, ...watching })
   return {
     noting,

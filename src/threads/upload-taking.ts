@@ -74,7 +74,7 @@ export interface UploadTakingParts {
   readonly info: () => object
   readonly clock: Clock
   readonly logger: Log
-  /** Of all requests: small items while they come, and tables of bundles that are looked into. 128 MiB where absent. */
+  /** Of all requests: small items while they come. 128 MiB where absent. */
   readonly memoryMaxBytes?: number
 }
 

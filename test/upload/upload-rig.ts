@@ -157,7 +157,7 @@ export async function uploadRig(
     isBehind: false,
   }
   const watching = { closing: closing.signal, clock: systemClock, logger: silentLog }
-  const noting = new Noting({ uploads, sales, log, insideMax, ...watching })
+  const noting = new Noting({ uploads, sales, log, insideMax, blockedOwners, ...watching })
   const listing = machines && new SharedItems({ uploads, sales, noting, items: machines, ...watching })
   const posters = new KnownPosters(uploads.environment)
   const old = new OldItems(new AcceptedBefore(noting, machines, onlyHere), posters, systemClock)

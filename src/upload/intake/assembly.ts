@@ -58,7 +58,6 @@ export class Assembly {
       client: () => uploader.range ?? '',
       spool: this.#spool,
       move: () => this.#spool.spill(),
-      drop: () => memory.leave(),
     })
     this.#memory = memory
     try {
@@ -138,7 +137,7 @@ export class Assembly {
       })
     }
     if (this.#spool.refusal !== undefined) return answerOf(this.#spool.refusal)
-    const isHeld = this.#memory?.hold(this.#reader.memoryBytes)
+    const isHeld = this.#memory?.hold()
     if (this.#spool.refusal !== undefined) return answerOf(this.#spool.refusal)
     return isHeld === false ? tooManyUploads : undefined
   }

@@ -1,7 +1,7 @@
 import { bundleCountSize, bundleEntrySize, readBundleCount } from '../../format/bundle.js'
 import { readBundleNumber } from '../../format/bundle-table.js'
 import { idBytes } from '../../format/id.js'
-import { itemHeaderSizeMax, parseItemHeader } from '../../format/item.js'
+import { type ItemHeader, itemHeaderSizeMax, parseItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
 import { isBundle } from '../../source/roots/learned.js'
 
@@ -21,6 +21,8 @@ export interface InsideIds {
   readonly ids: readonly Uint8Array[]
   /** Entries of tables that were read for them. */
   readonly entries: number
+  /** One of them is blocked (`isBlocked`). */
+  readonly hasBlocked: boolean
 }
 
 /** Of one step. */
@@ -37,21 +39,31 @@ const depthMax = 10
  * whatever its entry says: nobody can name an item that he does not have. What cannot be read is left out. Returns whether a
  * bundle lies deeper than any gateway looks: what is in it was not read.
  */
-export function insideIds(readAt: ReadAt, place: BundlePlace): AsyncGenerator<InsideIds, boolean> {
-  return idsOf(readAt, place, depthMax)
+export function insideIds(
+  readAt: ReadAt,
+  place: BundlePlace,
+  isBlocked: (header: ItemHeader) => boolean = () => false,
+): AsyncGenerator<InsideIds, boolean> {
+  return idsOf({ readAt, isBlocked }, place, depthMax)
+}
+
+interface Reading {
+  readonly readAt: ReadAt
+  readonly isBlocked: (header: ItemHeader) => boolean
 }
 
 async function* idsOf(
-  readAt: ReadAt,
+  reading: Reading,
   { start, end }: BundlePlace,
   depth: number,
 ): AsyncGenerator<InsideIds, boolean> {
+  const { readAt } = reading
   const [table, items] = [new Window(readAt, end), new Window(readAt, end)]
   const limits = { itemsMax: Number.MAX_SAFE_INTEGER, sizeBytes: end - start }
   const first = await table.bytes(start, bundleCountSize, bundleCountSize)
   const count = first.length < bundleCountSize ? 0 : readBundleCount(first, limits)
   if (isRefusal(count)) return false
-  let [ids, entries, isTooDeep]: [Uint8Array[], number, boolean] = [[], 0, false]
+  let [ids, entries, isTooDeep, hasBlocked]: [Uint8Array[], number, boolean, boolean] = [[], 0, false, false]
   let itemAt = start + bundleCountSize + count * bundleEntrySize
   for (let index = 0; index < count && itemAt < end; index += 1) {
     const entryAt = start + bundleCountSize + index * bundleEntrySize
@@ -60,21 +72,24 @@ async function* idsOf(
     const itemEnd = Math.min(itemAt + sizeBytes, end)
     const header = await headerAt(items, itemAt, itemEnd)
     entries += 1
-    if (header !== undefined) ids.push(idBytes(header.id))
+    if (header !== undefined) {
+      ids.push(idBytes(header.id))
+      hasBlocked ||= reading.isBlocked(header)
+    }
     if (header !== undefined && isBundle(header.tags)) {
       if (depth === 1) isTooDeep = true
       else {
         const inside = { start: itemAt + header.headerSize, end: itemEnd }
-        isTooDeep = (yield* idsOf(readAt, inside, depth - 1)) || isTooDeep
+        isTooDeep = (yield* idsOf(reading, inside, depth - 1)) || isTooDeep
       }
     }
     itemAt = itemEnd
     if (entries < entriesAtOnce) continue
-    yield { ids, entries }
+    yield { ids, entries, hasBlocked }
     ids = []
     entries = 0
   }
-  if (entries > 0) yield { ids, entries }
+  if (entries > 0) yield { ids, entries, hasBlocked }
   return isTooDeep
 }
 

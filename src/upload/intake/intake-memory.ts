@@ -8,25 +8,20 @@ export interface IntakeMemoryTerms {
   readonly spool: Spool
   /** Others need the memory: moves the spool to the disk (`Spool.spill`), or calls `leave`. */
   readonly move: () => void
-  /** Others need the memory of what was read of a bundle, which cannot move: ends the item, and calls `leave`. */
-  readonly drop: () => void
 }
 
-/** What one item holds of memory while it comes: bytes, which go to the disk where memory is short, and tables of bundles. */
+/** What one item holds of memory while it comes: bytes, which go to the disk where memory is short. */
 export class IntakeMemory {
   readonly #bytes: MemoryShare
-  readonly #tables: MemoryShare
 
   constructor(private readonly terms: IntakeMemoryTerms) {
-    const { memory, client, drop } = terms
+    const { memory, client } = terms
     this.#bytes = new MemoryShare(memory, client, () => this.#move(), true)
-    this.#tables = new MemoryShare(memory, client, drop)
   }
 
-  /** Counts what the spool has now, and so many bytes of tables. False: there is no room, or `leave` was called. */
-  hold(tableBytes: number): boolean {
-    const isHeld = this.#bytes.hold(this.terms.spool.memoryBytes) || this.#move()
-    return isHeld && this.#tables.hold(tableBytes)
+  /** Counts what the spool has now. False: there is no room, or `leave` was called. */
+  hold(): boolean {
+    return this.#bytes.hold(this.terms.spool.memoryBytes) || this.#move()
   }
 
   #move(): boolean {
@@ -37,12 +32,10 @@ export class IntakeMemory {
   /** From now on it makes no room for others: its bytes are at work. */
   settle(): void {
     this.#bytes.settle()
-    this.#tables.settle()
   }
 
   /** It holds nothing any more. */
   leave(): void {
     this.#bytes.leave()
-    this.#tables.leave()
   }
 }

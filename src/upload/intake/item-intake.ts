@@ -23,7 +23,7 @@ import { keepUnsettled } from '../selling/credit-charging.js'
 import type { Purchase, Sale } from '../selling/sales.js'
 import { type ItemSelling, saleWords } from '../selling/selling.js'
 import type { Sharing } from '../selling/sharing.js'
-import { type ItemStore, keepItem, loggedUpload, type Spooled } from './item-keeping.js'
+import { type ItemStore, keepItem, loggedUpload, type Spooled, unkept } from './item-keeping.js'
 import type { ReadItem } from './item-reader.js'
 import { type ItemTableParts, ItemTableWriter } from './item-table-writer.js'
 import { KnownItems, type KnownItemsParts } from './known-items.js'
@@ -283,7 +283,7 @@ export class ItemIntake {
     const kept = await keepItem(item, logged, spooled, this.parts, until)
     if (isRefusal(kept)) {
       await charge.giveBack()
-      return asAnswer(kept)
+      return unkept(kept)
     }
     const line = charge.free && turnOf(charge.free)
     const { free: _, ...meta } = logged

@@ -5,6 +5,7 @@ import { normalizedAddress } from '../../proof/owner-address.js'
 import { isBundle } from '../../source/roots/learned.js'
 import type { LogPlace } from '../../store/segments/log-file.js'
 import type { RecordDigest } from '../../store/segments/segment-record.js'
+import { answerOf, fixedAnswers, type UploadAnswer } from '../calls/upload-answers.js'
 import type { AcceptedItem, LoggedUpload } from '../records/uploads.js'
 import type { Charged } from '../selling/charging.js'
 import type { Purchase } from '../selling/sales.js'
@@ -54,6 +55,11 @@ export interface KeepingParts {
 export interface KeptItem extends Pick<AcceptedItem, 'place' | 'stored'> {
   /** Of a bundle: writes down what lies in it, in the transaction that accepts it. */
   readonly noted?: () => void
+}
+
+/** The answer to an item that is not kept. */
+export function unkept(refusal: Refusal): UploadAnswer {
+  return refusal.refused === 'blocked' ? fixedAnswers.forbidden : answerOf(refusal)
 }
 
 /** Keeps an item where a receipt promises that it is: in the log, and in the store where there is one. */

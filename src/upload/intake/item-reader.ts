@@ -3,9 +3,9 @@ import { type ItemHeader, itemHeaderSizeMax, parseItemHeader } from '../../forma
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { type RunningDigest, runningSha256, sha256 } from '../../proof/digest.js'
 import { ItemVerifier } from '../../proof/item-verifier.js'
+import { isListed } from '../../proof/owner-address.js'
 import { isBundle } from '../../source/roots/learned.js'
 import type { RecordDigest } from '../../store/segments/segment-record.js'
-import { OwnersInside } from './owners-inside.js'
 
 /** What clients and other services accept: 128 tags in 4096 bytes. */
 const tagLimits = { tagsMax: 128, tagBytesMax: 4096 }
@@ -39,26 +39,23 @@ export class ItemReader {
   #verifier: ItemVerifier | undefined
   readonly #digest = runningSha256()
   readonly #whole: RunningDigest | undefined
-  readonly #owners: OwnersInside
   /** The first bytes of a bundle, which state how many items it has. */
   #count: Uint8Array = none
+  #isBlocked = false
   /** Bytes so far. */
   sizeBytes = 0
 
   /** `isWhole`: makes `wholeDigest`, too. `blockedOwners`: their addresses (`isListed`). */
-  constructor(isWhole: boolean, blockedOwners: ReadonlySet<string>) {
+  constructor(
+    isWhole: boolean,
+    private readonly blockedOwners: ReadonlySet<string>,
+  ) {
     this.#whole = isWhole ? runningSha256() : undefined
-    this.#owners = new OwnersInside(blockedOwners)
   }
 
-  /** What came so far is of a blocked owner, or is a bundle with an item of one. */
+  /** It is of a blocked owner. What lies in a bundle is looked at when all of it is here (`Noting`). */
   get isBlocked(): boolean {
-    return this.#owners.isBlocked
-  }
-
-  /** Memory of what was read of bundles inside. */
-  get memoryBytes(): number {
-    return this.#owners.memoryBytes
+    return this.#isBlocked
   }
 
   /** Undefined until the header is whole. */
@@ -90,7 +87,7 @@ export class ItemReader {
       return refuse('malformed', 'client', `${why} (byte ${header.headerSize - header.rawTags.length})`)
     }
     this.#header = header
-    this.#owners.header(header)
+    this.#isBlocked = isListed(this.blockedOwners, header.signatureType, header.owner)
     this.#verifier = new ItemVerifier(header)
     this.#begun = Buffer.from(seen.subarray(0, header.headerSize))
     this.#payload(bytes.subarray(header.headerSize - before))
@@ -100,7 +97,6 @@ export class ItemReader {
   #payload(bytes: Uint8Array): void {
     this.#verifier?.update(bytes)
     this.#digest.update(bytes)
-    this.#owners.payload(bytes)
     if (this.#count.length < bundleCountSize)
       this.#count = Buffer.concat([this.#count, bytes.subarray(0, bundleCountSize - this.#count.length)])
   }

@@ -4,6 +4,7 @@ import { type Clock, pause } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import { type Id, idBytes } from '../../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { isListed } from '../../proof/owner-address.js'
 import { codeOf } from '../../store/blobs.js'
 import { diskRefusal, isDiskError } from '../../store/disk-error.js'
 import { writePatiently } from '../../store/patient-write.js'
@@ -34,6 +35,8 @@ export interface NotingParts {
   readonly closing: AbortSignal
   /** Whether the index of this program has the item in a block. Absent: there is no index. */
   readonly isInBlock?: (id: Id) => boolean
+  /** Bundles with an item of one of them are refused (`isListed`). May change at any time. */
+  readonly blockedOwners: ReadonlySet<string>
   /** For tests; usually `insideMax`. */
   readonly insideMax?: number
 }
@@ -92,8 +95,8 @@ export class Noting {
 
   /**
    * Of a bundle that is about to be accepted, or to be paid for. Gives what the transaction must write that does so. A refusal:
-   * it has too many items, or bundles too deep in it, or the disk fails; the log has it no more. `metaBytes`: of its record in
-   * the log.
+   * it has too many items, bundles too deep in it, or an item of a blocked owner (`blocked`), or the disk fails; the log has it
+   * no more. `metaBytes`: of its record in the log.
    */
   async note(bundle: LoggedBundle, metaBytes: number): Promise<(() => void) | Refusal> {
     this.#coming.add(bundle.id)
@@ -161,6 +164,10 @@ export class Noting {
         return count > rowsMax ? 'many' : ids
       }
       count += value.entries
+      if (value.hasBlocked) {
+        await steps.return(false)
+        return blockedOwner
+      }
       if (count > max) {
         await steps.return(false)
         return refuse('malformed', 'client', `the bundle has more than ${max} items, at all levels together`)
@@ -215,13 +222,15 @@ export class Noting {
 
   /** The ids of all items in a bundle, at every level, by steps. */
   async *idsIn({ headerSize, place }: LoggedBundle): ReturnType<typeof insideIds> {
-    const { log } = this.parts
+    const { log, blockedOwners } = this.parts
     const handle = await open(`${log.folder}/${logFileName(place.file)}`, 'r')
     try {
       const bytes = { start: place.offset + headerSize, end: place.offset + place.sizeBytes }
       const readAt = async (buffer: Uint8Array, at: number): Promise<number> =>
         (await handle.read(buffer, 0, buffer.length, at)).bytesRead
-      return yield* insideIds(readAt, bytes)
+      return yield* insideIds(readAt, bytes, ({ signatureType, owner }) =>
+        isListed(blockedOwners, signatureType, owner),
+      )
     } finally {
       await handle.close()
     }
@@ -349,6 +358,7 @@ export class Noting {
   }
 }
 
+const blockedOwner = refuse('blocked', 'client', 'an item in the bundle has an owner who is blocked here')
 const tooDeep = refuse(
   'malformed',
   'client',

@@ -133,7 +133,6 @@ class Arrival implements BodySink {
       client: () => uploader.range ?? '',
       spool: this.#spool,
       move: () => this.#move(),
-      drop: () => this.#end(tooManyUploads),
     })
   }
 
@@ -175,7 +174,7 @@ class Arrival implements BodySink {
     this.#askAgain()
     if (!this.#spool.write(bytes)) this.#flow?.pause()
     else if (this.#spool.refusal !== undefined) this.#end(answerOf(this.#spool.refusal))
-    if (!this.#isOver && !this.#memory.hold(this.#reader.memoryBytes)) this.#end(tooManyUploads)
+    if (!this.#isOver && !this.#memory.hold()) this.#end(tooManyUploads)
   }
 
   /** There is no memory for it: it goes to the disk, however small it is. */

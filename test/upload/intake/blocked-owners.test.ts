@@ -4,17 +4,18 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../../src/actor/clock.js'
 import { silentLog } from '../../../src/actor/log.js'
-import { encodeBundle } from '../../../src/format/bundle.js'
+import { encodeBundle, encodeBundleHeader } from '../../../src/format/bundle.js'
 import { type Id, idOfBytes } from '../../../src/format/id.js'
+import type { ItemHeader } from '../../../src/format/item.js'
 import { isRefusal } from '../../../src/format/refusal.js'
 import { type Tag, tagOf } from '../../../src/format/tag.js'
 import { sha256 } from '../../../src/proof/digest.js'
-import { listedAddress, normalizedAddress } from '../../../src/proof/owner-address.js'
+import { isListed, listedAddress, normalizedAddress } from '../../../src/proof/owner-address.js'
 import { ed25519Signer, ethereumSigner, signItem } from '../../../src/proof/sign.js'
 import { DurableLog } from '../../../src/store/segments/durable-log.js'
 import { InnerItems } from '../../../src/upload/intake/inner-items.js'
+import { insideIds } from '../../../src/upload/intake/inside-ids.js'
 import { ItemReader } from '../../../src/upload/intake/item-reader.js'
-import { OwnersInside } from '../../../src/upload/intake/owners-inside.js'
 import { openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
 import { eventually } from '../../eventually.js'
 import { fc } from '../../property.js'
@@ -32,6 +33,8 @@ function idOf(item: Uint8Array): Id {
 function itemOf(signer: Signer, text: string, tags: readonly Tag[] = []): Buffer {
   return Buffer.from(signItem(signer, { tags }, Buffer.from(text)))
 }
+
+const oneItem = itemOf(good, 'many')
 
 /** A bundle that `good` signs. */
 function bundleOf(...items: readonly Uint8Array[]): Buffer {
@@ -84,34 +87,63 @@ t.test(
   },
 )
 
-t.test('it is found in a bundle cut anywhere, and nothing else is', async () => {
+t.test('it is found wherever it lies, and nothing else is', async () => {
   const layouts = fc.record({
-    depth: fc.integer({ min: 0, max: 4 }),
+    depth: fc.integer({ min: 1, max: 4 }),
     isBad: fc.boolean(),
-    pieceBytes: fc.integer({ min: 1, max: 2000 }),
-    size: fc.integer({ min: 0, max: 3000 }),
+    size: fc.integer({ min: 0, max: 9000 }),
   })
-  fc.assert(
-    fc.property(layouts, ({ depth, isBad, pieceBytes, size }) => {
+  await fc.assert(
+    fc.asyncProperty(layouts, async ({ depth, isBad, size }) => {
       const bytes = nested(itemOf(isBad ? bad : good, 'x'.repeat(size)), depth)
-      const reader = new ItemReader(false, blockedOwners)
-      for (let at = 0; at < bytes.length; at += pieceBytes) reader.push(bytes.subarray(at, at + pieceBytes))
-      return reader.isBlocked === isBad
+      const readAt = async (buffer: Uint8Array, at: number): Promise<number> => {
+        const piece = bytes.subarray(at, at + buffer.length)
+        buffer.set(piece)
+        return piece.length
+      }
+      const reader = new ItemReader(false, new Set())
+      reader.push(bytes)
+      const place = { start: reader.header?.headerSize ?? 0, end: bytes.length }
+      const isListedHere = ({ signatureType, owner }: ItemHeader): boolean =>
+        isListed(blockedOwners, signatureType, owner)
+      let isFound = false
+      for await (const { hasBlocked } of insideIds(readAt, place, isListedHere)) isFound ||= hasBlocked
+      return isFound === isBad
     }),
     { numRuns: 60 },
   )
 })
 
-t.test('who blocks nobody pays nothing, and who is blocked meanwhile is noticed', async (t) => {
+t.test('a bundle of many items is looked into, too', async (t) => {
+  const environment = openUploadTables(t.testdir())
+  t.teardown(() => environment.close())
+  const rig = await uploadRig(t, environment, { blockedOwners, isRich: true })
+  const many = Array.from({ length: 100_001 }, () => oneItem)
+  for (const [last, status] of [
+    [itemOf(bad, 'the last'), 403],
+    [itemOf(good, 'the last'), 200],
+  ] as const) {
+    const entries = [...many, last].map((item) => ({ id: idOf(item), sizeBytes: item.length }))
+    const payload = Buffer.concat([encodeBundleHeader(entries), ...many, last])
+    const bytes = Buffer.from(signItem(good, { tags: bundleTags }, payload))
+    const headers = { 'content-type': 'application/octet-stream', 'content-length': String(bytes.length) }
+    const request = requestOf('POST', '/tx', { headers, pieces: [bytes] })
+    t.equal((await answered(rig, '/tx', request)).status, status)
+    if (status === 403) t.equal(rig.questions.at(-1), 'withdraw', 'what was reserved is given back')
+  }
+})
+
+t.test('who is blocked meanwhile is noticed', async (t) => {
   const blocked = new Set<string>()
-  const header = { signatureType: bad.signatureType, owner: bad.owner, tags: [] }
-  const owners = new OwnersInside(blocked)
-  owners.header(header)
-  t.equal(owners.isBlocked, false)
+  const bytes = itemOf(bad, 'x')
+  const isBlocked = (): boolean => {
+    const reader = new ItemReader(false, blocked)
+    reader.push(bytes)
+    return reader.isBlocked
+  }
+  t.equal(isBlocked(), false)
   blocked.add(normalizedAddress(bad.owner))
-  const later = new OwnersInside(blocked)
-  later.header(header)
-  t.equal(later.isBlocked, true)
+  t.equal(isBlocked(), true)
 })
 
 async function openedOf(t: Test, bundle: Buffer): Promise<{ uploads: Uploads; announced: Id[] }> {
@@ -172,11 +204,8 @@ t.test('an owner who writes himself otherwise is the same owner', async (t) => {
   const spelled = fc.array(fc.boolean(), { minLength: 40, maxLength: 40 }).map((upper) => {
     return `0x${[...small.slice(2)].map((one, at) => (upper[at] ? one.toUpperCase() : one)).join('')}`
   })
-  const isBlocked = (listed: string, owner: Uint8Array, signatureType = 7): boolean => {
-    const owners = new OwnersInside(new Set([listedAddress(listed)]))
-    owners.header({ signatureType, owner, tags: [] })
-    return owners.isBlocked
-  }
+  const isBlocked = (listed: string, owner: Uint8Array, signatureType = 7): boolean =>
+    isListed(new Set([listedAddress(listed)]), signatureType, owner)
   fc.assert(
     fc.property(spelled, spelled, (one, other) => {
       for (const listed of [address, one, nameOf(small), nameOf(address), nameOf(other)])

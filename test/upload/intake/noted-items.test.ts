@@ -203,7 +203,8 @@ async function found(t: Test) {
   const watching = { clock: systemClock, logger: silentLog, closing: closing.signal }
   const sales = new Sales(uploads.environment)
   const isInBlock = (id: Id): boolean => id === idOf(itemOf('mined'))
-  const made = (): Noting => new Noting({ uploads, sales, log, ...watching, isInBlock })
+  const made = (): Noting =>
+    new Noting({ uploads, sales, log, blockedOwners: new Set(), ...watching, isInBlock })
   const noting = made()
   t.teardown(async () => {
     closing.abort()
