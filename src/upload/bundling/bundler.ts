@@ -17,6 +17,7 @@ import type { Signing } from '../intake/signing.js'
 import type { Uploads } from '../records/uploads.js'
 import { BundleData } from './bundle-data.js'
 import { type BundleRecord, type BundleSummary, type Bundles, summaryOf } from './bundle-records.js'
+import { againMaxMs, isStepDue } from './due.js'
 import { NextBundle, type NextRules } from './next-bundle.js'
 
 export interface BundlingRules extends NextRules {
@@ -62,7 +63,6 @@ const openMax = 8
 const looksAtOnce = 16
 /** Until a failed step is tried again; doubles up to the longest. */
 const againMs = 1000
-const againMaxMs = 300_000
 /** Longest pause before items of bundles that were given up are packed again. */
 const packAgainMaxMs = 1_800_000
 /** Nodes forget an anchor after so many blocks; a transaction that no node knows then is lost. */
@@ -156,10 +156,10 @@ export class Bundler {
   }
 
   async #round(): Promise<void> {
-    const { bundles, clock } = this.parts
+    const { bundles, clock, rules, uploads } = this.parts
     for (const act of this.#orders.splice(0)) act()
     if (this.parts.isIdle === true) return
-    const due = bundles.open().filter(({ dueMs }) => dueMs <= clock.now())
+    const due = bundles.open().filter((bundle) => isStepDue(bundle, clock.now(), rules.lookMs))
     for (const bundle of due.filter(isSending)) {
       if (this.#isClosed) return
       await this.#step(bundle)
@@ -170,7 +170,6 @@ export class Bundler {
     const failed = (await Promise.allSettled(looks)).find(({ status }) => status === 'rejected')
     if (failed?.status === 'rejected') throw failed.reason
     if (bundles.open().filter(isSending).length < openMax && !this.#isClosed) await this.#pack()
-    const { uploads, rules } = this.parts
     const isBusy = uploads.waiting > 0 || bundles.open().length > 0
     this.#lookEach(isBusy ? rules.everyMs : Math.max(rules.everyMs, idleEveryMs))
   }

@@ -1,4 +1,4 @@
-import type { Clock } from '../../actor/clock.js'
+import { type Clock, isWithin } from '../../actor/clock.js'
 import type { Id } from '../../format/id.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
 import { type ChoiceRules, chooseItems } from './choice.js'
@@ -36,7 +36,7 @@ export class NextBundle {
     // What is left over by a bundle is looked at anew.
     this.#waitingBytes = isFull ? Number.POSITIVE_INFINITY : sizeBytes
     this.#enteredBytes = uploads.enteredBytes
-    const isDue = items.some(({ receivedMs }) => clock.now() - receivedMs >= rules.waitMs)
+    const isDue = items.some(({ receivedMs }) => !isWithin(clock.now(), receivedMs, rules.waitMs))
     if (!isDue && !isFull) return []
     this.#isFreeOwed = isFreeOwed
     return items
@@ -48,7 +48,7 @@ export class NextBundle {
     const [oldest] = uploads.oldest(1)
     const first = oldest === undefined ? undefined : uploads.find(oldest)
     if (oldest === undefined) return false
-    if (first === undefined || clock.now() - first.receivedMs >= rules.waitMs) return true
+    if (first === undefined || !isWithin(clock.now(), first.receivedMs, rules.waitMs)) return true
     const newBytes = uploads.enteredBytes - this.#enteredBytes
     return uploads.waiting >= rules.itemsMax || this.#waitingBytes + newBytes >= rules.bytesMax
   }

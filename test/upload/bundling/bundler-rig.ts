@@ -35,6 +35,7 @@ export async function rigOf(
   post: () => object = () => ({}),
   balance = 100n,
   more: Partial<BundlerParts> = {},
+  moreOfChain: object = {},
 ): Promise<Rig> {
   const folder = scratch('bundler')
   const environment = openUploadTables(join(folder, 'tables'))
@@ -64,6 +65,7 @@ export async function rigOf(
       balance: async () => balance,
       postTransaction: async () => post(),
       agreedStatus: async () => ({ kind: 'pending' }),
+      ...moreOfChain,
     },
     broadcast: { chunk: async () => ({ enough: true, results: [] }) },
     rules,
