@@ -89,6 +89,21 @@ t.test('objects in radosgw', radosgwAbsent, async (t) => {
     }
   })
 
+  await t.test('the time of the store holds also when the clock here is set', async (t) => {
+    let offMs = 0
+    const clock = { ...systemClock, now: () => Date.now() + offMs }
+    const { endpoint, region, credentials } = server
+    const patience = { headMs: 3000, stallMs: 3000, connectionsMax: 4 }
+    const store = new S3Objects({ endpoint, region, bucket, credentials, ...patience }, clock)
+    stores.push(store)
+    for (const setMs of [-600_000, 600_000, 3_600_000, 0]) {
+      t.equal(await store.put(`set${setMs}`, contentOf(Buffer.from('x')), signal), 'put')
+      offMs = setMs
+      const theirs = clock.now() + store.aheadMs
+      t.ok(Math.abs(theirs - Date.now()) < 2000, `off by ${theirs - Date.now()} ms`)
+    }
+  })
+
   await t.test('a store that hangs ends every request in its time, and is left alone then', async (t) => {
     const inner = opened(bucket, { headMs: 300, stallMs: 300 })
     const store = new GuardedObjects(inner, { ...guardDefaults, restMs: 300 }, unmetered, systemClock)

@@ -51,10 +51,10 @@ export class S3Objects implements ObjectStore {
   readonly #line: GatewayLine
   readonly #signer: S3Signer
   readonly #parts: S3Parts
-  /** What the time of the service is ahead of this machine's, where it has refused this machine's. */
-  #aheadMs = 0
-  /** The same by its last answer. */
-  #seenAheadMs = 0
+  /** The service has refused this machine's time. */
+  #usesTheirTime = false
+  /** Time of the service by its last answer, less the monotonic clock: this machine's time of day may be set meanwhile. */
+  #theirsMs: number | undefined
 
   constructor(
     private readonly options: S3Options,
@@ -69,7 +69,7 @@ export class S3Objects implements ObjectStore {
   }
 
   get aheadMs(): number {
-    return this.#seenAheadMs
+    return this.#theirsMs === undefined ? 0 : this.clock.monotonic() + this.#theirsMs - this.clock.now()
   }
 
   async get(key: string, window: Window | undefined, signal: AbortSignal): Promise<ObjectBody | Refusal> {
@@ -164,7 +164,10 @@ export class S3Objects implements ObjectStore {
     moreMs = 0,
   ): Promise<LineAnswer | 'exists' | Refusal> {
     for (let isAgain = false; ; isAgain = true) {
-      const { path, headers } = this.#signer.sign(request, this.clock.now() + this.#aheadMs)
+      const { path, headers } = this.#signer.sign(
+        request,
+        this.clock.now() + (this.#usesTheirTime ? this.aheadMs : 0),
+      )
       const { headMs, endpoint, sentBytesPerSecondMin = usualSentBytesPerSecondMin } = this.options
       const body = content === undefined ? {} : { body: () => bodyOf(content) }
       const sendMs = ((content?.sizeBytes ?? 0) / sentBytesPerSecondMin) * 1000 + moreMs
@@ -201,14 +204,14 @@ export class S3Objects implements ObjectStore {
   /** Takes over the time that an answer states; false where it states none. */
   #takeTime(answer: LineAnswer): boolean {
     if (!this.#seeTime(answer)) return false
-    this.#aheadMs = this.#seenAheadMs
+    this.#usesTheirTime = true
     return true
   }
 
   #seeTime({ headers }: LineAnswer): boolean {
     const theirs = Date.parse(typeof headers.date === 'string' ? headers.date : '')
     if (Number.isNaN(theirs)) return false
-    this.#seenAheadMs = theirs - this.clock.now()
+    this.#theirsMs = theirs - this.clock.monotonic()
     return true
   }
 }

@@ -49,7 +49,8 @@ export class SharedRecords implements PartRecords {
   readonly #entries = new Map<string, Entry>()
   readonly #timers: readonly Timer[]
   #failed = 0
-  #aheadMs = 0
+  /** Time of the database less the monotonic clock: this machine's time of day may be set meanwhile. */
+  #aheadMs: number
   #isClosed = false
 
   /** `leads`: whether this machine is the one that removes what is over. Rejects where that cannot be decided. */
@@ -59,6 +60,7 @@ export class SharedRecords implements PartRecords {
     private readonly clock: Clock,
     private readonly log: Pick<Log, 'warn'>,
   ) {
+    this.#aheadMs = clock.now() - clock.monotonic()
     this.#timers = [clock.every(stayMs, () => void this.#stay()), clock.every(pruneMs, () => this.#prune())]
   }
 
@@ -68,7 +70,7 @@ export class SharedRecords implements PartRecords {
 
   /** Time of the database, milliseconds since 1970. */
   get nowMs(): number {
-    return this.clock.now() + this.#aheadMs
+    return this.clock.monotonic() + this.#aheadMs
   }
 
   /** Who this process is, where it adds parts of an upload; undefined: it is not known here. */
@@ -92,7 +94,7 @@ export class SharedRecords implements PartRecords {
 
   /** What the database says, but for what is changed here and not written yet. */
   #takeUp(row: UploadRow): Entry {
-    this.#aheadMs = row.nowMs - this.clock.now()
+    this.#aheadMs = row.nowMs - this.clock.monotonic()
     const entry = this.#entryOf(row.id)
     entry.usedMs = this.clock.monotonic()
     if (!entry.isDirty && row.version >= entry.version) {
