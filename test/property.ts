@@ -29,4 +29,12 @@ export function pick<T>(list: readonly T[]): T {
   return list[below(list.length)] as T
 }
 
+/** A copy in another order. */
+export function shuffled<T>(list: readonly T[]): T[] {
+  return list
+    .map((one) => ({ one, place: random() }))
+    .sort((a, b) => a.place - b.place)
+    .map(({ one }) => one)
+}
+
 export { fc }

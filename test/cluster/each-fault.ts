@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
-import { random } from '../property.js'
+import { shuffled } from '../property.js'
 import { ThreeMachines } from './three-machines.js'
 
 const [logs] = process.argv.slice(2)
@@ -17,13 +17,12 @@ t.test('three machines', async (t) => {
   const machines = await ThreeMachines.start(t)
   if (logs !== undefined) t.teardown(() => machines.writeLogs(logs))
   let isOver = false
+  // Also where something that is not well again ends the test.
+  t.teardown(() => {
+    isOver = true
+  })
   const loading = machines.load.run(() => isOver)
-  const faults = Object.entries(machines.faults)
-    .map((fault) => ({ fault, place: random() }))
-    .sort((one, other) => one.place - other.place)
-  for (const {
-    fault: [what, act],
-  } of faults) {
+  for (const [what, act] of shuffled(Object.entries(machines.faults))) {
     t.comment(what)
     await act(faultMs)
     await pause(quietMs)

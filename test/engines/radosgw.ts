@@ -1,7 +1,8 @@
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { mkdirSync, openSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { AwsV4Signer } from 'aws4fetch'
 import { findPort } from '../../src/actor/claim.js'
 import { pause } from '../../src/actor/clock.js'
@@ -15,6 +16,8 @@ export interface Radosgw {
   /** The processes, to be stopped by signals: the gateway alone answers; without its store it does not. */
   readonly gateway: ChildProcess
   readonly objects: ChildProcess
+  /** Runs radosgw-admin with these words. */
+  admin(...words: readonly string[]): Promise<void>
   stop(): Promise<void>
 }
 
@@ -131,6 +134,11 @@ export async function startRadosgw(): Promise<Radosgw> {
     credentials,
     gateway: rgw,
     objects: osd,
+    async admin(...words) {
+      await promisify(execFile)('radosgw-admin', ['-c', path, '-n', 'client.rgw.a', ...words], {
+        env: environment,
+      })
+    },
     async stop() {
       for (const child of [rgw, osd, mon]) {
         const gone = new Promise((resolve) => child.once('exit', resolve))
@@ -145,18 +153,17 @@ export async function startRadosgw(): Promise<Radosgw> {
 /** Makes a bucket, as an operator does. */
 export async function bucketAt(server: Radosgw): Promise<string> {
   const bucket = `test-${randomUUID()}`
-  const { region, credentials, endpoint } = server
-  const signer = new AwsV4Signer({
-    method: 'PUT',
-    url: `${endpoint}/${bucket}`,
-    service: 's3',
-    region,
-    ...credentials,
-  })
-  const { url, headers } = await signer.sign()
-  const answer = await fetch(url, { method: 'PUT', headers })
-  if (!answer.ok) throw new Error(`no bucket: ${answer.status} ${await answer.text()}`)
+  await signedTo(server, 'PUT', bucket)
   return bucket
+}
+
+/** Sends a request of the owner to a bucket, or a part of it. Rejects where it is refused. */
+export async function signedTo(server: Radosgw, method: string, path: string, body?: string): Promise<void> {
+  const { region, credentials, endpoint } = server
+  const about = { method, url: `${endpoint}/${path}`, service: 's3', region, ...credentials }
+  const { url, headers } = await new AwsV4Signer(body === undefined ? about : { ...about, body }).sign()
+  const answer = await fetch(url, body === undefined ? { method, headers } : { method, headers, body })
+  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)
 }
 
 async function answering(endpoint: string, child: ChildProcess): Promise<void> {

@@ -29,7 +29,7 @@ export const program = [
 ]
 
 /** Builds of the addons that the tests run with are those of the program, too. */
-const conditions = process.execArgv.filter((word) => word.startsWith('--conditions='))
+export const conditions = process.execArgv.filter((word) => word.startsWith('--conditions='))
 const sanitizers = ['LD_PRELOAD', 'ASAN_OPTIONS', 'UBSAN_OPTIONS'].flatMap((name) => {
   const value = process.env[name]
   return value === undefined ? [] : [[name, value] as const]

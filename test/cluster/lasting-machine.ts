@@ -1,0 +1,46 @@
+import type { Test } from 'tap'
+import { conditions, type Running, run } from '../flow/running.js'
+import type { MachineUrls } from './cluster-load.js'
+
+export interface MachineGiven {
+  readonly name: string
+  readonly folder: string
+  readonly settings: Readonly<Record<string, string>>
+  /** For Node. */
+  readonly words?: readonly string[]
+  /** A command that becomes Node. */
+  readonly under?: readonly string[]
+}
+
+/** A machine whose program is ended and started again, over one folder. */
+export class LastingMachine {
+  /** Of each start. */
+  readonly logs: Running['log'][] = []
+  readonly name: string
+  readonly folder: string
+  #running: Running | undefined
+
+  constructor(
+    private readonly t: Test,
+    private readonly given: MachineGiven,
+  ) {
+    this.name = given.name
+    this.folder = given.folder
+  }
+
+  get running(): Running {
+    if (this.#running === undefined) throw new Error(`${this.name} was not started`)
+    return this.#running
+  }
+
+  get urls(): MachineUrls {
+    return this.running.urls as MachineUrls
+  }
+
+  async start(): Promise<void> {
+    const { name, folder, settings, words = [], under } = this.given
+    const all = { ...settings, CLUSTER_NODE: name }
+    this.#running = await run(this.t, folder, all, [...conditions, ...words], under)
+    this.logs.push(this.#running.log)
+  }
+}
