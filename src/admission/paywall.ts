@@ -129,9 +129,10 @@ export class Paywall {
   #way(request: Request, { bytes }: Quote): { payAt: string; goTo?: string } {
     const { pathPrefix } = this.options
     const { path, query } = request
-    const here = new URL(path + (query === '' ? '' : `?${query}`), 'http://here')
-    // A path that begins with two slashes would name another host.
-    const target = here.host === 'here' ? here.pathname + here.search : '/'
+    const text = path + (query === '' ? '' : `?${query}`)
+    // A path that begins with two slashes would name another host, or one that cannot be.
+    const here = URL.canParse(text, 'http://here') ? new URL(text, 'http://here') : undefined
+    const target = here?.host === 'here' ? here.pathname + here.search : '/'
     const lower = path.toLowerCase()
     if (lower === `${pathPrefix}${testPath}`) return { payAt: target }
     const start = pathPrefix + redirectPath

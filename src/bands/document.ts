@@ -4,6 +4,7 @@ import type { SigningKey } from '../attest/keys.js'
 import { decodeBase58 } from '../format/base58.js'
 import { canonicalJson } from '../format/canonical-json.js'
 import { isEntryName } from '../format/entry-name.js'
+import { parsedBytes } from '../format/json.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { isIndexName } from './index-names.js'
 import { ownDomain, type PublicationDocument, publicationMaxBytes } from './publication.js'
@@ -95,12 +96,8 @@ function no(message: string): Refusal {
 /** Reads the bytes of a document: size, JSON, shape, names, bounds. Fields that are not known are ignored. */
 export function readPublication(bytes: Uint8Array): ReadPublication | Refusal {
   if (bytes.length > publicationMaxBytes) return refuse('too-large', 'upstream', 'publication: over 4 MiB')
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
-  } catch {
-    return no('not JSON')
-  }
+  const parsed = parsedBytes(bytes, { values: 300_000 })
+  if (parsed === undefined) return no('not JSON, or with too many values')
   const checked = shape.safeParse(parsed)
   if (!checked.success) {
     const [issue] = checked.error.issues

@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
 import type * as z from 'zod'
 import { parseId } from '../format/id.js'
+import { parsedBytes } from '../format/json.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 
 /** Larger manifests are not read: 256 partitions with the longest addresses take 600 KB. */
@@ -66,12 +67,9 @@ export type IndexPartition = IndexManifest['partitions'][number]
 /** Reads a manifest; unknown fields are ignored. */
 export function readIndexManifest(bytes: Uint8Array): IndexManifest | Refusal {
   if (bytes.length > manifestMaxBytes) return refuse('too-large', 'upstream', 'index manifest: over 1 MiB')
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
-  } catch {
-    return refuse('malformed', 'upstream', 'index manifest: not JSON')
-  }
+  const parsed = parsedBytes(bytes, { values: 20_000 })
+  if (parsed === undefined)
+    return refuse('malformed', 'upstream', 'index manifest: not JSON, or with too many values')
   const checked = shape().safeParse(parsed)
   if (checked.success) return checked.data
   const [issue] = checked.error.issues

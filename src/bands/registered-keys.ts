@@ -3,6 +3,7 @@ import * as z from 'zod'
 import type { Clock } from '../actor/clock.js'
 import { decodeBase58 } from '../format/base58.js'
 import { expected } from '../format/bug.js'
+import { parsedBytes } from '../format/json.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { get, type HttpOptions } from './follow.js'
 import type { AllowedSigners, PublisherKeys } from './publisher-keys.js'
@@ -105,7 +106,7 @@ async function readBounded(path: string): Promise<Buffer | Refusal> {
 
 /** Keys by wallet. A wallet that stands there twice has the keys of both entries. */
 export function readRegistry(bytes: Uint8Array): ReadonlyMap<string, readonly string[]> | Refusal {
-  const checked = shape.safeParse(parsed(bytes))
+  const checked = shape.safeParse(parsedBytes(bytes, { values: 500_000 }))
   if (!checked.success) return refuse('malformed', 'upstream', 'the registry has no object of gateways')
   const keys = new Map<string, string[]>()
   for (const value of Object.values(checked.data.gateways)) {
@@ -116,12 +117,4 @@ export function readRegistry(bytes: Uint8Array): ReadonlyMap<string, readonly st
     else if (!known.includes(data.observerAddress)) known.push(data.observerAddress)
   }
   return keys
-}
-
-function parsed(bytes: Uint8Array): unknown {
-  try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes))
-  } catch {
-    return undefined
-  }
 }

@@ -8,9 +8,12 @@ import { parsedJson } from '../format/json.js'
 
 export type Fields = Readonly<Record<string, unknown>>
 
+/** More than any answer of a node has: a block names at most some thousand transactions. */
+const valuesMax = 200_000
+
 /** The object that `text` is JSON of. */
 export function fieldsOf(text: string): Fields | undefined {
-  return objectOf(parsedJson(text))
+  return objectOf(parsedJson(text, { values: valuesMax }))
 }
 
 export function objectOf(value: unknown): Fields | undefined {

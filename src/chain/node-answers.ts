@@ -1,5 +1,6 @@
 import { type BlockHeader, packBlockHeader } from '../catalog/block-header.js'
 import { type Id, parseId } from '../format/id.js'
+import { parsedJson } from '../format/json.js'
 import {
   type Block,
   type BlockHash,
@@ -96,18 +97,16 @@ function headerOf(text: string, fields: Fields): BlockHeader {
   return Object.fromEntries(Object.entries(header).filter(([, value]) => value !== undefined))
 }
 
+const pendingMax = 100_000
+
 /** `GET /tx/pending`: the ids that are ids, the first 100,000. */
 export function readPending(text: string): readonly Id[] | undefined {
-  try {
-    const ids: unknown = JSON.parse(text)
-    if (!Array.isArray(ids)) return undefined
-    return ids
-      .slice(0, 100_000)
-      .map((id: unknown) => (typeof id === 'string' ? parseId(id) : undefined))
-      .filter((id) => id !== undefined)
-  } catch {
-    return undefined
-  }
+  const ids = parsedJson(text, { values: 4 * pendingMax })
+  if (!Array.isArray(ids)) return undefined
+  return ids
+    .slice(0, pendingMax)
+    .map((id: unknown) => (typeof id === 'string' ? parseId(id) : undefined))
+    .filter((id) => id !== undefined)
 }
 
 /** `GET /tx/{id}/status` of a mined transaction. */

@@ -1,5 +1,5 @@
 import { utf8 } from './bytes.js'
-import { parsedJson } from './json.js'
+import { isJsonWithin, parsedJson } from './json.js'
 import { type Refusal, refuse } from './refusal.js'
 
 /**
@@ -91,27 +91,15 @@ function readIndex(value: unknown, withId: boolean, paths: ReadonlyMap<string, s
 }
 
 /**
- * An upper bound of the number of values in the text, found without parsing it. Commas and brackets inside strings
- * count too.
- */
-function partsOf(source: Uint8Array): number {
-  let parts = 0
-  for (let at = 0; at < source.length; at += 1) {
-    const byte = source[at]
-    if (byte === 0x2c || byte === 0x7b || byte === 0x5b) parts += 1
-  }
-  return parts
-}
-
-/**
  * Reads a manifest from its JSON text in UTF-8. The memory that this takes is bounded by the limits. Refusals: `malformed` where
  * it is no JSON object, `too-large` beyond a limit.
  */
 export function parseManifest(source: Uint8Array, limits: ManifestLimits): Manifest | Refusal {
   if (source.length > limits.sizeBytes) return tooLarge(`more than ${limits.sizeBytes} bytes`)
   const partsMax = partsMin + limits.pathsMax * partsPerPath
-  if (partsOf(source) > partsMax) return tooLarge(`more than ${partsMax} values`)
-  const json = parsedJson(new TextDecoder().decode(source))
+  const text = new TextDecoder().decode(source)
+  if (!isJsonWithin(text, { values: partsMax })) return tooLarge(`more than ${partsMax} values`)
+  const json = parsedJson(text)
   if (!isFields(json)) return malformed('not a JSON object')
   const withId = textOf(json, 'version') === '0.2.0'
   const own = (name: string) => (Object.hasOwn(json, name) ? json[name] : undefined)

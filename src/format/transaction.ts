@@ -1,5 +1,6 @@
 import { decodeBase64url, encodeBase64url } from './base64url.js'
 import { type Id, parseId } from './id.js'
+import { parsedJson } from './json.js'
 import { type Refusal, refuse } from './refusal.js'
 import type { Tag } from './tag.js'
 
@@ -31,6 +32,8 @@ export interface Transaction {
  * empty tags, so the limit is twice that.
  */
 const tagsMax = 4096
+/** Values of its JSON: its fields, three for each tag, and some that are not known here. */
+const valuesMax = 4 * tagsMax
 
 function malformed(message: string): Refusal {
   return refuse('malformed', 'client', `transaction: ${message}`)
@@ -145,12 +148,10 @@ export function parseTransaction(json: unknown): Transaction | Refusal {
 
 /** Reads the JSON text of a transaction: parseTransaction for bytes off the wire. */
 export function parseTransactionText(text: string): Transaction | Refusal {
-  try {
-    return parseTransaction(JSON.parse(text))
-  } catch (error) {
-    if (error instanceof SyntaxError) return malformed('not JSON')
-    throw error
-  }
+  const json = parsedJson(text, { values: valuesMax })
+  return json === undefined
+    ? malformed('not JSON, or with more than a transaction has')
+    : parseTransaction(json)
 }
 
 /** The JSON of a transaction as nodes write it. `withData: false` leaves `data` empty, as nodes do for large ones. */

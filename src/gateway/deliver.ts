@@ -4,11 +4,16 @@ import type { Attributes } from '../catalog/attributes.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { FramedHead } from '../http/exchange.js'
-import { answerFailed, answerGone, answerRefusal, answerText } from '../serving/exchange-answers.js'
+import {
+  answerFailed,
+  answerGone,
+  answerRefusal,
+  answerText,
+  closeOpened,
+} from '../serving/exchange-answers.js'
 import type { Exchange } from '../serving/request-exchange.js'
 import type { OpenedContent } from '../source/reading/transfer-client.js'
 import type { Window } from '../source/source-messages.js'
-import type { Content } from '../store/content.js'
 import type { StoredContent } from '../store/stored-content.js'
 import { admitExchange, answerDenied, precheckExchange } from './admit.js'
 import { soonStale } from './cache-control.js'
@@ -47,13 +52,14 @@ export class Delivery {
     }
   }
 
-  /** True where the content is blocked: the exchange is answered with 451 and the content closed. */
+  /** True where the content is blocked: it is answered with 451, and the content closed. Else the exchange holds it. */
   answersBlocked(exchange: Exchange, id: Id, found: Located): boolean {
     const { guard } = this.parts
+    if (found.at === 'store') exchange.opened = found.content
     enter(exchange, 'guard')
     if (guard === undefined) return false
     if (found.at === 'nowhere' ? !guard.blocksId(id) : !guard.blocks(found.entry)) return false
-    if (found.at === 'store') found.content.close()
+    closeOpened(exchange)
     answerText(this.parts.requestLog, exchange, guard.answer(`ID: ${id}`), { fault: 'client' })
     return true
   }
@@ -164,7 +170,10 @@ export class Delivery {
       ? opened.refused === 'blocked'
       : guard?.blocksContent({ ...opened.attributes, id }) === true
     if (!isRefusal(opened)) {
-      if (!isBlocked) return opened
+      if (!isBlocked) {
+        exchange.opened = opened.content
+        return opened
+      }
       opened.content.close()
     }
     if (isBlocked && guard !== undefined) {
@@ -176,10 +185,10 @@ export class Delivery {
 
   #fromStore(exchange: Exchange, found: Extract<Located, { at: 'store' }>): void {
     enter(exchange, 'plan')
-    const { entry, content } = found
+    const { entry } = found
     const planned = decide(exchange, knownOf(exchange, entry))
     if (planned.variant === 'refused') {
-      content.close()
+      closeOpened(exchange)
       this.#refusePlan(exchange, planned)
       return
     }
@@ -199,7 +208,7 @@ export class Delivery {
     planned: Planned,
     outcome: Grant | Denial,
   ): void {
-    const grant = this.#granted(exchange, outcome, content)
+    const grant = this.#granted(exchange, outcome)
     if (grant === undefined) return
     const { requestLog, touches, guard } = this.parts
     touches.touch(entry, content)
@@ -219,7 +228,7 @@ export class Delivery {
     else if (decided.bytes > 0) return false
     else {
       const go = (outcome: Grant | Denial): void => {
-        const grant = this.#granted(exchange, outcome, undefined)
+        const grant = this.#granted(exchange, outcome)
         if (grant === undefined) return
         const head = this.#headOf(exchange, entry, decided, false, false, grant)
         send(this.parts.requestLog, exchange, head, decided, undefined, grant, {
@@ -251,16 +260,16 @@ export class Delivery {
       boundary,
     })
     if (decided.variant === 'refused') {
-      opened.content.close()
+      closeOpened(exchange)
       this.#refusePlan(exchange, decided)
       return true
     }
     if (!decided.pieces.every((piece) => isInside(piece, opened))) {
-      opened.content.close()
+      closeOpened(exchange)
       return false
     }
     const go = (outcome: Grant | Denial): void => {
-      const grant = this.#granted(exchange, outcome, opened.content)
+      const grant = this.#granted(exchange, outcome)
       if (grant !== undefined)
         this.#sendOpened(exchange, opened, decided, grant, { attributes, digest, hashed, boundary })
     }
@@ -338,10 +347,10 @@ export class Delivery {
   }
 
   /** Undefined: the exchange was answered, because it was denied or the client left meanwhile; the content is closed. */
-  #granted(exchange: Exchange, outcome: Grant | Denial, content: Content | undefined): Grant | undefined {
+  #granted(exchange: Exchange, outcome: Grant | Denial): Grant | undefined {
     const denied = isDenial(outcome)
     if (!denied && !exchange.reply.aborted) return outcome
-    content?.close()
+    closeOpened(exchange)
     if (denied) answerDenied(this.parts.requestLog, exchange, outcome)
     else {
       outcome.settle(0)

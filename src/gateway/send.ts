@@ -28,6 +28,7 @@ export function send(
   const head = forPayer(plannedHead)
   const { pieces, bytes, contentLength } = planned
   exchange.answered = true
+  exchange.opened = undefined
   if (content === undefined || bytes === 0) {
     content?.close()
     if (exchange.method === 'HEAD' || planned.variant === 'unchanged') reply.endEmpty(head, contentLength)

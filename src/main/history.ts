@@ -2,6 +2,7 @@ import { settingsInUse } from '../../config/read.js'
 import { systemClock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
+import { residentBytes } from '../actor/resident-memory.js'
 import type { Tip } from '../actor/shared.js'
 import type { RunningPart } from '../actor/supervise.js'
 import { programVersion } from '../actor/version.js'
@@ -13,7 +14,7 @@ import { isDiskError } from '../store/disk-error.js'
 /** Keeps what happens for the console, as long as the program runs. On a full disk it is not kept until the next start. */
 export async function keepHistory(path: string, meters: Meters, tip: Tip, log: Log): Promise<RunningPart> {
   const gauges = {
-    process_resident_memory_bytes: () => process.memoryUsage.rss(),
+    process_resident_memory_bytes: residentBytes,
     index_lag_blocks: () => Math.max(0, tip.height - meters.total('last_height_imported')),
   }
   try {

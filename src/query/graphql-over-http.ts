@@ -1,4 +1,5 @@
 import { GraphQLError } from 'graphql'
+import { parsedJson } from '../format/json.js'
 import { type AnswerType, answerType, isJson, queryJsonType, responseType, wantsPage } from './media.js'
 import {
   Answerer,
@@ -133,16 +134,15 @@ function varying(answer: QueryResponse | Promise<QueryResponse>): QueryResponse 
 
 const notAcceptable: Refused = { status: 406, message: `Answers are ${responseType} or ${queryJsonType}` }
 const noJson = Symbol('not JSON')
+/** More than the lists of a query may have in all. */
+const valuesMax = 50_000
 
 /** The value of a JSON text; null where the text is absent or empty. */
 function readJson(text: string | null): unknown {
   if (text === null || text === '') return null
-  try {
-    return JSON.parse(text)
-  } catch {
-    // The caller reports it.
-    return noJson
-  }
+  const value = parsedJson(text, { values: valuesMax })
+  // The caller reports it.
+  return value === undefined ? noJson : value
 }
 
 function isMap(value: unknown): value is Record<string, unknown> {

@@ -15,6 +15,7 @@ import { frameOf } from '../http/frame.js'
 import { ownOrigin } from '../http/own-origin.js'
 import { answerSmall, noStore } from '../http/small-answer.js'
 import { idLead } from '../serving/cors.js'
+import { closeOpened } from '../serving/exchange-answers.js'
 import type { Exchange } from '../serving/request-exchange.js'
 import type { RequestLog } from '../serving/request-log.js'
 import { type StatementParts, Statements } from '../serving/statements.js'
@@ -130,10 +131,11 @@ export class BandBytes {
   /** Plans, takes tokens, and sends; the content is closed in every case. */
   #send(ask: Ask, content: Content, about: About): void | Promise<void> {
     const { request, exchange } = ask
+    exchange.opened = content
     enter(exchange, 'plan')
     const decided = planned(request, content.sizeBytes, about)
     if (decided === undefined || decided.variant === 'refused') {
-      content.close()
+      closeOpened(exchange)
       return decided === undefined ? answerMalformed(ask, "Malformed 'range' header") : refused(ask, decided)
     }
     const { requestLog } = this.parts
@@ -141,7 +143,7 @@ export class BandBytes {
     const charge = { request, bytes: decided.bytes, contentType: about.type, domain: 'index' as const }
     const go = (outcome: Grant | Denial): void => {
       if (isDenial(outcome)) {
-        content.close()
+        closeOpened(exchange)
         answerDenied(requestLog, exchange, outcome)
         return
       }

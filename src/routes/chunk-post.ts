@@ -1,6 +1,7 @@
 import type { Meter, Meters } from '../actor/meter.js'
 import { type Broadcast, type Broadcasted, commonFailure } from '../chain/broadcast.js'
 import type { ChunkFinder } from '../chain/chunk-finder.js'
+import { parsedJson } from '../format/json.js'
 import { isRefusal } from '../format/refusal.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operations } from '../http/operation.js'
@@ -62,7 +63,7 @@ export class ChunkPost implements Route {
     }
     const { finder, broadcast, dryRun } = this.parts
     const ruleset = await finder.rulesNow()
-    const posted = readPostedChunk(jsonOf(body), ruleset)
+    const posted = readPostedChunk(parsedJson(Buffer.from(body).toString('utf8'), { values: 100 }), ruleset)
     if (typeof posted === 'string') {
       this.#outcomes.refused.add(1)
       return answerJson(request, reply, first, 400, { error: posted })
@@ -78,15 +79,6 @@ export class ChunkPost implements Route {
 
 /** The answer about a correct chunk that is not passed on. */
 const notBroadcast = { successCount: 0, preferredSuccessCount: 0, failureCount: 0, results: [] }
-
-/** The value, or undefined where the bytes are no JSON. */
-function jsonOf(body: Uint8Array): unknown {
-  try {
-    return JSON.parse(Buffer.from(body).toString('utf8'))
-  } catch {
-    return undefined
-  }
-}
 
 function wordsOf({ successCount, preferredSuccessCount, failureCount, results }: Broadcasted): object {
   return { successCount, preferredSuccessCount, failureCount, results }

@@ -8,7 +8,7 @@ import { typeOf } from '../gateway/head.js'
 import type { Located, Locator } from '../gateway/locator.js'
 import { type Manifests, manifestType } from '../gateway/manifests.js'
 import { enter } from '../gateway/steps.js'
-import { answerGone, answerText } from '../serving/exchange-answers.js'
+import { answerGone, answerText, closeOpened } from '../serving/exchange-answers.js'
 import type { ClientOf } from '../serving/in-slot.js'
 import type { Exchange } from '../serving/request-exchange.js'
 import type { RequestLog } from '../serving/request-log.js'
@@ -50,13 +50,13 @@ export class ManifestRoute {
     enter(exchange, 'manifest')
     const { attributes } = found.entry
     if (attributes.size > this.manifestMaxBytes) {
-      if (found.at === 'store') found.content.close()
+      closeOpened(exchange)
       this.delivery.refuse(exchange, tooLarge)
       return
     }
     const path = decode(ask.rest ?? '')
     if (typeof path !== 'string') {
-      if (found.at === 'store') found.content.close()
+      closeOpened(exchange)
       this.#malformed(exchange, path)
       return
     }
@@ -67,7 +67,7 @@ export class ManifestRoute {
       return
     }
     this.delivery.dependsOnManifest(exchange, found)
-    found.content.close()
+    closeOpened(exchange)
     const known = this.manifests.known(digest, path)
     if (known === 'unknown') this.delivery.run(exchange, this.#packed(exchange, ask, path, digest))
     else this.#resolve(exchange, ask, known)
@@ -82,7 +82,7 @@ export class ManifestRoute {
     const path = decode(ask.rest ?? '')
     if (typeof path === 'string') this.delivery.run(exchange, this.#fromOpened(exchange, ask, path, opened))
     else {
-      opened.content.close()
+      closeOpened(exchange)
       this.#malformed(exchange, path)
     }
     return true
@@ -98,7 +98,8 @@ export class ManifestRoute {
       now = this.locator.locate(ask.id, 'take')
     }
     if (now.at === 'store') {
-      now.content.close()
+      exchange.opened = now.content
+      closeOpened(exchange)
       const { digest } = now.entry.attributes
       // Bytes that could not be checked are not used: they are fetched from a source, as if they were not here.
       if (now.sound && digest !== undefined) return this.#packed(exchange, ask, path, digest)
@@ -149,7 +150,7 @@ export class ManifestRoute {
         return
       }
     } finally {
-      content.close()
+      closeOpened(exchange)
     }
     // A range was requested and opened before it was known that this is a manifest.
     return this.#brought(exchange, ask, path)

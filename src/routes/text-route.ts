@@ -8,7 +8,7 @@ import type { Planned } from '../gateway/send.js'
 import { send } from '../gateway/send.js'
 import { enter } from '../gateway/steps.js'
 import { textType } from '../http/small-answer.js'
-import { answerGone } from '../serving/exchange-answers.js'
+import { answerGone, closeOpened } from '../serving/exchange-answers.js'
 import type { Exchange } from '../serving/request-exchange.js'
 import type { Content } from '../store/content.js'
 import { Base64urlContent } from './base64url-content.js'
@@ -63,15 +63,16 @@ export class TextRoute {
   async #send(exchange: Exchange, content: Content, isHit: boolean): Promise<void> {
     const { requestLog, admission } = this.parts
     const encoded = new Base64urlContent(content)
+    exchange.opened = encoded
     enter(exchange, 'plan')
     const planned = plannedText(exchange, encoded.sizeBytes)
     const outcome = await admitExchange(admission, exchange, planned.bytes, textType)
     if (isDenial(outcome)) {
-      content.close()
+      closeOpened(exchange)
       return answerDenied(requestLog, exchange, outcome)
     }
     if (exchange.reply.aborted) {
-      content.close()
+      closeOpened(exchange)
       outcome.settle(0)
       return answerGone(requestLog, exchange)
     }

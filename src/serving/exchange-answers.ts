@@ -35,8 +35,16 @@ export function answerText(
   )
 }
 
-/** An exchange met a bug: never the client's fault, and never silent. */
+/** Closes what is open for the answer, once. */
+export function closeOpened(exchange: Exchange): void {
+  const { opened } = exchange
+  exchange.opened = undefined
+  opened?.close()
+}
+
+/** An exchange met a bug: never the client's fault, and never silent. What was opened for it is closed. */
 export function answerFailed(requestLog: RequestLog, exchange: Exchange, error: unknown): void {
+  closeOpened(exchange)
   const text = 'Internal server error'
   const reason = error instanceof Error ? (error.stack ?? error.message) : String(error)
   if (!exchange.answered) answerText(requestLog, exchange, { status: 500, text }, { fault: 'self', reason })

@@ -34,6 +34,7 @@ export function openExchange(
     firstTokenTaken: false,
     conditions: nothing,
     origin: origins.own,
+    opened: undefined,
     instead: undefined,
     answered: false,
     settled: false,

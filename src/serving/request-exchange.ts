@@ -33,6 +33,8 @@ export interface Exchange {
   conditions: readonly Bounded[] | undefined
   /** Whether the content shares its origin with other content: see isolation.ts. */
   origin: Origin
+  /** What was opened for this answer, until it is closed or `send` has it: a bug in a step closes it (`closeOpened`). */
+  opened: { close(): void } | undefined
   /** Answers in place of a 404. */
   instead: (() => void) | undefined
   /** The reply was ended, or is being streamed: nobody else may end it. */

@@ -99,6 +99,12 @@ t.test('a browser gets a page, a program gets JSON', async (t) => {
   t.equal(page.text.match(/<script/g)?.length, 2, 'the data and the script, nothing else')
   t.equal(page.text.match(/<\/script/g)?.length, 2)
   t.ok(page.headers.get('payment-required'), 'clients of version 2 can pay all the same')
+  for (const path of ['//[', '//[0', '/\\[', '//evil.example'])
+    t.match(
+      await get(`${shop.url}${path}`, asBrowser),
+      { status: 402 },
+      `${path}: no address, or none of this host`,
+    )
   for (const headers of [{}, { accept: 'text/html' }, { 'user-agent': 'Mozilla/5.0' }]) {
     const got = await get(`${shop.url}/file`, headers)
     t.equal(got.headers.get('content-type'), 'application/json; charset=utf-8')

@@ -1,4 +1,5 @@
 import type { Clock } from '../../actor/clock.js'
+import { residentBytes } from '../../actor/resident-memory.js'
 import type { SampleRings } from '../../actor/sample-rings.js'
 import type { Readiness } from '../../actor/shared.js'
 import type { ModerationStore } from '../../moderation/moderation-store.js'
@@ -45,7 +46,7 @@ export function overviewOrder(parts: OverviewParts): Order {
           now,
           info: aboutGateway(info),
           health: healthOf(info),
-          memory: { residentBytes: process.memoryUsage.rss() },
+          memory: { residentBytes: residentBytes() },
           cache: cacheUsage(parts),
           services: Object.fromEntries(
             (['upload', 'payment'] as const)

@@ -1,5 +1,6 @@
 import { setImmediate as othersFirst } from 'node:timers/promises'
 import { FairSlots } from '../../actor/fair-slots.js'
+import { parsedJson } from '../../format/json.js'
 import { isRefusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
 import { answerOf, jsonAnswer, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
@@ -59,7 +60,7 @@ export class MissingContents {
 
 /** What is wrong with it, where it is text. */
 function read(text: string): MissingQuery | string {
-  const given = parsed(text)
+  const given = parsedJson(text, { values: hashesMax + 16 })
   if (typeof given !== 'object' || given === null) return 'The body must be a JSON object'
   const { sha256, owner } = given as Partial<Record<keyof MissingQuery, unknown>>
   if (typeof owner !== 'string' || !/^[\w-]{43}$/.test(owner))
@@ -70,13 +71,4 @@ function read(text: string): MissingQuery | string {
   const good = hashes.filter((hash) => typeof hash === 'string' && /^[\da-f]{64}$/i.test(hash)) as string[]
   if (good.length < hashes.length) return 'Each of sha256 must be 64 hexadecimal digits'
   return { sha256: good.map((hash) => hash.toLowerCase()), owner }
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined
-    throw error
-  }
 }

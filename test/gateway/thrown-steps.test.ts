@@ -1,0 +1,62 @@
+import { randomBytes } from 'node:crypto'
+import { readdirSync } from 'node:fs'
+import t from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import type { Admission } from '../../src/admission/admission-port.js'
+import { blobPath } from '../../src/store/blobs.js'
+import { MappedFiles } from '../../src/store/mapped.js'
+import { someId } from '../source/rig.js'
+import { type Stage, stage } from './rig.js'
+
+const bug = (): never => {
+  throw new Error('a bug of a step')
+}
+
+const open = { precheck: () => true, passes: () => 0 }
+
+const admissions: Readonly<Record<string, Admission>> = {
+  'throws at once': { ...open, admit: bug },
+  'rejects later': { ...open, admit: async () => bug() },
+}
+
+for (const [what, admission] of Object.entries(admissions))
+  t.test(`what was opened for an answer is closed where the step admit ${what}`, async (t) => {
+    const files = new MappedFiles({ mappedMaxBytes: 2 ** 30, filesMax: 64, believeMs: 0 }, systemClock)
+    t.teardown(() => files.close())
+    const stored = new Set<{ readonly readers: number }>()
+    const on: Stage = await stage({
+      parts: {
+        admission,
+        blobs: {
+          path: (digest) => blobPath(on.rig.store.folder, digest),
+          open(path) {
+            const content = files.open(path)
+            if (content !== undefined) stored.add(content as unknown as { readonly readers: number })
+            return content
+          },
+        },
+      },
+    })
+    t.teardown(() => on.close())
+    const kept = someId()
+    await on.keep(kept, randomBytes(3_000_000), { contentType: 'image/png' })
+    const missed = Array.from({ length: 12 }, () => someId())
+    for (const id of missed) on.has.set(id, { body: randomBytes(3_000_000), contentType: 'image/png' })
+    const paths = [
+      kept,
+      `raw/${kept}`,
+      `tx/${kept}/data`,
+      ...missed.map((id, at) => ['', 'raw/'][at % 2] + id),
+    ]
+    const files0 = readdirSync('/proc/self/fd').length
+    for (const path of paths) {
+      const answer = await on.ask(`/${path}`)
+      t.equal(answer.status, 500, path)
+    }
+    t.same(
+      [...stored].map(({ readers }) => readers),
+      [0],
+      'no stored content has a reader',
+    )
+    t.ok(readdirSync('/proc/self/fd').length < files0 + missed.length / 2, 'no file of a transfer stays open')
+  })
