@@ -80,7 +80,9 @@ async function run(count: number, clients: number, rounds: number): Promise<void
   const rules = { itemMaxBytes: 0, walletBytes: 0, rangeBytes: 0, exemptWallets: [] }
   const pools = new FreePools(environment, rules)
   const closing = new AbortController()
-  const old = new OldItems(onlyHere, new KnownPosters(environment), systemClock)
+  const old = new OldItems(onlyHere, new KnownPosters(environment), systemClock, {
+    bundleOf: () => undefined,
+  })
   const charging = new CreditCharging(pools, line, environment, old, systemClock, closing.signal)
 
   const items = headers((rounds + 1) * count * 3)

@@ -263,7 +263,7 @@ function openMoney(
   // Nobody pays for what is gone after some days.
   const bought = usdc === undefined || sandboxRules(given.settings) !== undefined ? {} : { usdc }
   const posters = new KnownPosters(uploads.environment)
-  const old = new OldItems(earlier, posters, systemClock)
+  const old = new OldItems(earlier, posters, systemClock, noting)
   if (credits === undefined) return { ...bought, charging: new FreeOnly(pools, old), closePayment, close }
   const { signal } = closing
   const charging = new CreditCharging(

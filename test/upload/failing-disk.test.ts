@@ -30,7 +30,7 @@ import { acceptedItem } from './accepted-item.js'
 import { type FailingDisk, failingDisk } from './failing-disk.js'
 
 const oldItems = (environment: Environment): OldItems =>
-  new OldItems(onlyHere, new KnownPosters(environment), systemClock)
+  new OldItems(onlyHere, new KnownPosters(environment), systemClock, { bundleOf: () => undefined })
 
 const item = signItem(ed25519Signer(Buffer.alloc(32, 7)), {}, Buffer.from('while the disk is full'))
 const header = headerOf(item)

@@ -160,7 +160,7 @@ export async function uploadRig(
   const noting = new Noting({ uploads, sales, log, insideMax, blockedOwners, ...watching })
   const listing = machines && new SharedItems({ uploads, sales, noting, items: machines, ...watching })
   const posters = new KnownPosters(uploads.environment)
-  const old = new OldItems(new AcceptedBefore(noting, machines, onlyHere), posters, systemClock)
+  const old = new OldItems(new AcceptedBefore(noting, machines, onlyHere), posters, systemClock, noting)
   const intake = new ItemIntake({
     uploads,
     ...watching,

@@ -63,30 +63,23 @@ export class KnownItems {
     const refused = this.refused(id)
     if (listing === undefined || purchase !== undefined) return refused
     const facts = await listing.receiptOf(id)
-    if (facts === undefined) return refused && unsure
+    if (facts === undefined) return (refused ?? this.parts.uploads.noteOf(id)) && unsure
     const isLate = facts !== 'none' && (height === undefined || facts.deadlineHeight < height)
     return facts === 'none' || isLate ? refused : { ...facts, id, owner: normalizedAddress(owner) }
   }
 
   /**
-   * The refusal of an item that lies in an uploaded bundle which was not looked into, or that the chain has already: whoever
-   * posts it again must not make its owner pay again. No receipt: the bytes in the bundle were not checked.
+   * The refusal of an item that lies in a bundle which is being paid for, or that the chain has already: whoever posts it again
+   * must not make its owner pay again. One that lies in an uploaded bundle is refused where it is charged (`OldItems`).
    */
   refused(id: Id): UploadAnswer | undefined {
     if (this.parts.store?.refusal !== undefined) return undefined
     const { uploads, selling } = this.parts
-    const bundle = uploads.noteOf(id)
-    if (bundle !== undefined) return liesIn(bundle.id)
     const stored = uploads.noted.bundleOf(id)
     // Paid or not: that is known soon.
     if (stored !== undefined && selling.sales.openOf(stored) !== undefined) return beingPaid(stored)
     return this.parts.isInBlock?.(id) === true ? fixedAnswers.postedBefore : undefined
   }
-}
-
-function liesIn(bundle: Id): UploadAnswer {
-  const text = `This item lies in the bundle ${bundle}, which was posted here before. It was not charged again`
-  return textAnswer(409, text)
 }
 
 function beingPaid(bundle: Id): UploadAnswer {

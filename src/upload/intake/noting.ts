@@ -50,8 +50,9 @@ type LoggedBundle = Pick<AcceptedItem, 'id' | 'headerSize' | 'place'>
  * never where it is large. Bundles that were accepted without this, by a start after a kill, a takeover or an older release, are
  * read in the background. Until then it is not certain what lies in a bundle (`isBehind`).
  *
- * Nobody checks here that a bundle has the payload of an item, or that its signature is valid. So a row can keep an item from
- * being charged, because it is refused then, and can never be a reason to give money back.
+ * Nobody checks here that a bundle has the payload of an item, or that its signature is valid: a stranger can copy the header of
+ * one. So a row can keep an item from being charged to its owner, because it is refused then, and can never be a reason to give
+ * money back. It keeps nobody from uploading an item that is free, or that he pays for himself.
  */
 export class Noting {
   /** Bundles that are not accepted yet: their rows are still needed. */
@@ -91,6 +92,11 @@ export class Noting {
   /** What lies in accepted bundles is not all noted. */
   get isBehind(): boolean {
     return !this.#isWhole || this.#unsold.length > 0 || this.parts.uploads.noted.isBehind
+  }
+
+  /** The accepted bundle in which an item lies, as far as its header states. */
+  bundleOf(id: Id): Id | undefined {
+    return this.parts.uploads.noteOf(id)?.id
   }
 
   /**

@@ -1,4 +1,5 @@
 import type { ItemsElsewhere } from '../../cluster/items-elsewhere.js'
+import type { Id } from '../../format/id.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import type { EarlierPost, PostedItem } from './earlier-post.js'
 
@@ -24,6 +25,8 @@ const selling = refuse(
 export interface BundlesHere {
   /** What lies in them is not all noted. */
   readonly isBehind: boolean
+  /** The one in which an item lies, as far as its header states. */
+  bundleOf(id: Id): Id | undefined
 }
 
 /**
@@ -40,6 +43,7 @@ export class AcceptedBefore implements Pick<EarlierPost, 'isKnown' | 'settled'> 
 
   async isKnown(item: PostedItem): Promise<boolean | Refusal> {
     const { isAtHome, mayGoUnasked } = item
+    if (this.bundles.bundleOf(item.id) !== undefined) return true
     const mayBeUnsure = isAtHome && mayGoUnasked
     if (this.bundles.isBehind && !mayBeUnsure) return behind
     const isElsewhere = this.machines === undefined ? false : await this.machines.has(item.id)

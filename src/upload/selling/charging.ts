@@ -89,16 +89,20 @@ export interface FreeWanted {
 
 /**
  * What the free bytes pay; undefined where they do not reach. Of a wallet whose items are all free, of any size, the operator
- * pays for each: so an item that was posted before, which anybody may post again, is refused.
+ * pays for each: so an item that was posted before, which anybody may post again, is refused. So is one that lies in a bundle
+ * which was accepted here, unless the free bytes of who posts it pay for it.
  */
 export async function freeOrRefused(
   pools: FreePools,
-  old: Pick<OldItems, 'refused' | 'keep'>,
+  old: Pick<OldItems, 'inBundle' | 'refused' | 'keep'>,
   { header, bytes, uploader, itemsInside }: FreeWanted,
 ): Promise<Charged | UploadAnswer | undefined> {
   const taker = { ...freeTakerOf(header, uploader), itemsInside }
   const free = await freeCharge(pools, taker, bytes)
-  if (free === undefined || uploader.range === undefined || !pools.isExempt(taker)) return free
+  const isOfOperator = free !== undefined && uploader.range !== undefined && pools.isExempt(taker)
+  if (free !== undefined && !isOfOperator) return free
+  const paid = old.inBundle(header.id)
+  if (paid !== undefined || free === undefined) return paid
   const refused = await old.refused(header, bytes, uploader)
   if (refused !== undefined) return refused
   const keep = (id: Id): void => {
@@ -112,7 +116,7 @@ export async function freeOrRefused(
 export class FreeOnly implements Charging {
   constructor(
     private readonly pools: FreePools,
-    private readonly old: Pick<OldItems, 'refused' | 'keep'>,
+    private readonly old: Pick<OldItems, 'inBundle' | 'refused' | 'keep'>,
   ) {}
 
   async charge(

@@ -91,7 +91,7 @@ export class CreditCharging implements Charging {
     private readonly pools: FreePools,
     private readonly credits: CreditsPort,
     private readonly environment: Environment,
-    private readonly old: Pick<OldItems, 'refused' | 'keep'>,
+    private readonly old: Pick<OldItems, 'inBundle' | 'refused' | 'keep'>,
     private readonly clock: Clock,
     private readonly closing: AbortSignal,
     /** Absent: this upload service is the only one. */
@@ -176,6 +176,8 @@ export class CreditCharging implements Charging {
 
   async foresee(header: ItemHeader, bytes: number, uploader: Uploader): Promise<UploadAnswer | undefined> {
     if (this.pools.would(freeTakerOf(header, uploader), bytes) !== undefined) return undefined
+    const paid = this.old.inBundle(header.id)
+    if (paid !== undefined) return paid
     // The signature is not checked yet, so anybody may have written this header. Where there are too many requests, the item is
     // read first: questions for strangers must not take the payment service's time from those who pay.
     const leave = this.#foreseen.take(uploader.range ?? 'own')

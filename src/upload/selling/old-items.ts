@@ -1,10 +1,12 @@
 import type { Clock } from '../../actor/clock.js'
+import type { Id } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
 import { sha256 } from '../../proof/digest.js'
 import { normalizedAddress } from '../../proof/owner-address.js'
 import { fixedAnswers, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
+import type { BundlesHere } from './accepted-before.js'
 import { type EarlierPost, ownAddress, type PostedItem } from './earlier-post.js'
 import type { KnownPosters } from './known-posters.js'
 
@@ -14,7 +16,16 @@ export class OldItems {
     private readonly earlier: Pick<EarlierPost, 'isKnown' | 'settled'>,
     private readonly posters: KnownPosters,
     private readonly clock: Pick<Clock, 'now'>,
+    private readonly bundles: Pick<BundlesHere, 'bundleOf'>,
   ) {}
+
+  /** The answer to an item in a bundle that was accepted here: it was paid for with the bundle. No receipt: nobody checked it. */
+  inBundle(id: Id): UploadAnswer | undefined {
+    const bundle = this.bundles.bundleOf(id)
+    if (bundle === undefined) return undefined
+    const text = `This item lies in the bundle ${bundle}, which was posted here before. It was not charged again`
+    return textAnswer(409, text)
+  }
 
   /**
    * The answer to an item that the network has: anybody could post it here, so it is no order of its owner to pay. A stranger can

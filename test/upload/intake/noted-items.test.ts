@@ -121,6 +121,44 @@ t.test('what a bundle only names is never paid back, and nobody is charged for i
   t.equal((await post(rig, first)).status, 202, 'an order of its own')
 })
 
+t.test('a copied header keeps nobody from what is free, or what he pays for himself', async (t) => {
+  const sales = salesByHand(t)
+  const free = { itemMaxBytes: 2000, walletBytes: 1e9, rangeBytes: 1e9, exemptWallets: [] }
+  const rig = await service(t, 1_000_000, { ...sales.options, free })
+  const [small, large] = [1000, 100_000].map((size) =>
+    Buffer.from(signItem(signer, {}, Buffer.alloc(size, 3))),
+  ) as [Buffer, Buffer]
+  const heads = [small, large].map((item) => ({ id: idOf(item), bytes: item.subarray(0, 200) }))
+  t.equal((await post(rig, signed(Buffer.from(encodeBundle(heads))), '203.0.113.9')).status, 200)
+  const before = rig.questions.length
+  t.match(await post(rig, large), { status: 409 }, 'its owner pays nothing')
+  t.equal(rig.questions.length, before, 'no credits were asked for')
+  t.match(await post(rig, small), { status: 200 })
+  const { answer } = await sales.buy(rig, large)
+  sales.settle(0, true)
+  t.equal((await answer).status, 200)
+})
+
+t.test('an order about credits that lies in a bundle is not given', async (t) => {
+  const { uploads, noting, bundle } = await found(t)
+  const order = itemOf('an order')
+  bundle(payloadOf([order]), 1)
+  noting.start()
+  await eventually('all is noted', () => !noting.isBehind)
+  const earlier = new AcceptedBefore(noting, undefined, onlyHere)
+  const posted = {
+    id: idOf(order),
+    wallet: 'w',
+    bytes: 0,
+    client: '203.0.113.9',
+    isAtHome: true,
+    mayGoUnasked: false,
+  }
+  t.equal(await earlier.isKnown(posted), true)
+  t.equal(await earlier.isKnown({ ...posted, id: idOf(itemOf('another')) }), false)
+  t.ok(uploads.noteOf(idOf(order)))
+})
+
 t.test('a bundle that is not paid for keeps nobody from anything', async (t) => {
   const { rig, buy, settle } = await usdcService(t)
   const inside = many(3000, 'unpaid')
@@ -231,7 +269,9 @@ t.test('bundles that a start has found are noted, and until then strangers wait'
   t.equal(await isKnown(true), false, 'who posts from home does not')
   noting.start()
   await eventually('all is noted', () => !noting.isBehind)
-  t.equal(await isKnown(false), false)
+  t.equal(await isKnown(false), true, 'in a bundle')
+  const another = { ...posted, id: idOf(itemOf('another')), isAtHome: false, mayGoUnasked: true }
+  t.equal(await earlier.isKnown(another), false)
   for (const item of [early, charged, free, itemOf('others 599')])
     t.equal(uploads.noteOf(idOf(item))?.id, one.id)
   const late = bundle(payloadOf([itemOf('late')]), 9)

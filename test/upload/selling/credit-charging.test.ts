@@ -28,7 +28,7 @@ import { Sales } from '../../../src/upload/selling/sales.js'
 import { eventually } from '../../eventually.js'
 
 const oldItems = (environment: Environment): OldItems =>
-  new OldItems(onlyHere, new KnownPosters(environment), systemClock)
+  new OldItems(onlyHere, new KnownPosters(environment), systemClock, { bundleOf: () => undefined })
 
 const payload = Buffer.from('it costs a winc a byte')
 const item = signItem(ed25519Signer(Buffer.alloc(32, 7)), {}, payload)
