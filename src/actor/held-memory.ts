@@ -1,8 +1,15 @@
 import { type Parties, partiesOf } from '../format/ip.js'
+import { type Clock, systemClock } from './clock.js'
 import { type Evictable, EvictionOrder } from './eviction-order.js'
 
 /** So much of each request is not counted: there are no more of them than requests under way. */
 const uncountedBytes = 16 * 1024
+/** A request that is younger than this is not slow yet. */
+const slowAfterMs = 3000
+/** Bytes a second on average, below which a request is slow: 128 kbit/s. */
+const slowPace = 16 * 1024
+/** Requests that are compared at once. */
+const looksMax = 64
 
 /** What one request holds of a `HeldMemory`, which alone changes it. */
 export class MemoryHolder implements Evictable {
@@ -16,7 +23,8 @@ export class MemoryHolder implements Evictable {
   constructor(
     readonly client: string,
     readonly drop: () => void,
-    readonly isMovable = false,
+    readonly isMovable: boolean,
+    readonly beganMs: number,
   ) {
     this.parties = partiesOf(client)
   }
@@ -61,14 +69,20 @@ export class MemoryShare {
 /**
  * Memory for what strangers send, as far as it has come, of all requests together. Where there is no room, what can be moved to
  * the disk is moved, for anybody: first of who holds most what has not grown for the longest time (`EvictionOrder`: providers,
- * networks and clients are compared). Of the rest, who holds most gives up the same, for who holds less.
+ * networks and clients are compared). Of the rest, who holds most gives up the same, for who holds less; and who is slow, for who
+ * is not: else many slow requests that hold as much as a usual one needs would keep all of these out.
  */
 export class HeldMemory {
   readonly #order = new EvictionOrder<MemoryHolder>()
   readonly #movable = new EvictionOrder<MemoryHolder>()
+  /** Those that can be ended, the one that was compared longest ago first. */
+  readonly #endable = new Set<MemoryHolder>()
   #bytes = 0
 
-  constructor(private readonly maxBytes: number) {}
+  constructor(
+    private readonly maxBytes: number,
+    private readonly clock: Pick<Clock, 'monotonic'> = systemClock,
+  ) {}
 
   /** Of all. */
   get bytes(): number {
@@ -80,7 +94,7 @@ export class HeldMemory {
    * where it is movable.
    */
   enter(client: string, drop: () => void, isMovable = false): MemoryHolder {
-    return new MemoryHolder(client, drop, isMovable)
+    return new MemoryHolder(client, drop, isMovable, this.clock.monotonic())
   }
 
   /**
@@ -104,6 +118,7 @@ export class HeldMemory {
   /** It counts as before, but is not dropped any more. */
   settle(holder: MemoryHolder): void {
     holder.isSettled = true
+    this.#endable.delete(holder)
     this.#orderOf(holder).remove(holder)
   }
 
@@ -111,13 +126,16 @@ export class HeldMemory {
     if (holder.isGone) return
     this.#bytes -= holder.weight
     holder.isGone = true
+    this.#endable.delete(holder)
     this.#orderOf(holder).remove(holder)
   }
 
   #count(holder: MemoryHolder, bytes: number): void {
     holder.weight += bytes
     this.#bytes += bytes
-    if (!holder.isSettled) this.#orderOf(holder).put(holder)
+    if (holder.isSettled) return
+    this.#orderOf(holder).put(holder)
+    if (!holder.isMovable) this.#endable.add(holder)
   }
 
   #orderOf(holder: MemoryHolder): EvictionOrder<MemoryHolder> {
@@ -132,6 +150,25 @@ export class HeldMemory {
     const victim = this.#order.forBytes()
     if (victim === undefined) return undefined
     const [most, own] = this.#order.compared(victim.parties, holder.parties) ?? [0, 0]
-    return most > own + bytes ? victim : undefined
+    return most > own + bytes ? victim : this.#slowOne(holder)
   }
+
+  #slowOne(holder: MemoryHolder): MemoryHolder | undefined {
+    const nowMs = this.clock.monotonic()
+    if (isSlow(holder, nowMs)) return undefined
+    let looks = 0
+    for (const one of this.#endable) {
+      if (isSlow(one, nowMs)) return one
+      looks += 1
+      if (looks === looksMax) return undefined
+      this.#endable.delete(one)
+      this.#endable.add(one)
+    }
+    return undefined
+  }
+}
+
+function isSlow({ beganMs, weight }: MemoryHolder, nowMs: number): boolean {
+  const ms = nowMs - beganMs
+  return ms >= slowAfterMs && (weight * 1000) / ms < slowPace
 }
