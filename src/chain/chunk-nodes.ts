@@ -24,6 +24,8 @@ export interface ChunkNodesParts {
   readonly options: NodeOrderOptions & { readonly attemptsMax: number }
   readonly clock: Clock
   readonly holders: ChunkHolders
+  /** False: a silent node is waited for alone. For whoever waits for a turn before each request: that is no silence of a node. */
+  readonly hedges: boolean
   /** Runs an attempt at a node, and keeps account of its failures. */
   readonly run: (node: Node, attempt: (node: Node) => Promise<Chunk | Refusal>) => Promise<Chunk | Refusal>
 }
@@ -103,7 +105,7 @@ export class ChunkNodes {
         const next = isSilent ? waiting.shift() : undefined
         if (next !== undefined) running.add(this.#begin(next, wish))
         if (running.size === 0) return refusal ?? refuse('upstream', 'self', 'no node to ask')
-        const mayHedge = waiting.length > 0 && running.size < atOnceMax
+        const mayHedge = this.parts.hedges && waiting.length > 0 && running.size < atOnceMax
         const first = await firstOf(running, mayHedge)
         isSilent = first === undefined
         if (first === undefined) continue

@@ -74,6 +74,7 @@ export class RemoteChain implements Chain {
       options,
       clock,
       holders,
+      hedges: pace === undefined,
       run: (node, attempt) => this.#try(node, attempt),
     })
     this.#nodeOrder = new NodeOrder(this.#nodes, options)

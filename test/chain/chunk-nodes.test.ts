@@ -103,6 +103,16 @@ t.test('a silent node is not waited for, and not asked first the next time', asy
   t.equal(chain.underWay, 0)
 })
 
+t.test('whoever has a rate of its own spends it on one node at a time', async (t) => {
+  const nodes = await Promise.all([nodeThat(t, having), nodeThat(t, having)])
+  const pace = () => new Promise<void>((resolve) => setTimeout(resolve, 700))
+  const given = { ...patient, nodes: nodes.map(({ url }) => url) }
+  const chain = new RemoteChain(given, systemClock, pace)
+  t.teardown(() => chain.close())
+  for (const offset of [7, 8]) t.notOk(isRefusal(await chain.chunk(offset)))
+  t.same(nodes.map(offsetsOf), [['7', '8'], []])
+})
+
 t.test('no more than three nodes have a request for one chunk at the same time', async (t) => {
   const { chain, preferred } = await stage(t, { preferred: Array(6).fill(silent), others: [silent] })
   const end = new AbortController()
