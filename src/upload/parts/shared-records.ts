@@ -276,7 +276,13 @@ export class SharedRecords implements PartRecords {
     entry.claim = claim
     // Whoever goes on after this process puts it together for the same one.
     this.put({ ...record, uploader })
-    await this.written(id)
+    try {
+      await this.written(id)
+    } catch (error) {
+      // Nobody goes on with it here, so it is not kept from others: the claim ends by itself.
+      this.#forget(entry)
+      throw error
+    }
     return 'ours'
   }
 
