@@ -79,7 +79,7 @@ function farPlace(
   const [folder, clock] = [ownDisk(diskMegabytes), join(scratch('clock'), 'off')]
   writeFileSync(clock, '0')
   const others = hosts.filter((one) => one !== host)
-  const gateways = others.map(({ address }, at) => [`http://${address}:3000`, at + 1])
+  const neighbours = others.map(({ address }) => `http://${address}:3000`)
   const machine = new LastingMachine(t, {
     name,
     folder,
@@ -88,7 +88,7 @@ function farPlace(
       ...limits(settings.CLUSTER_REDIS_URL ?? ''),
       LISTEN_ADDRESS: host.address,
       PORT: '3000',
-      TRUSTED_GATEWAYS_URLS: JSON.stringify(Object.fromEntries(gateways)),
+      PEER_GATEWAYS_URLS: neighbours.join(','),
       TEST_CLOCK_FILE: clock,
     },
     words: ['--import', new URL('./shifted-clock.js', import.meta.url).href],
