@@ -9,7 +9,8 @@ import { openCatalogTables } from '../../src/catalog/tables.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { say, table } from '../kit/say.js'
 import { madeElsewhere } from './chain-process.js'
-import { memoryMiB, Spent } from './spent.js'
+import { OwnMemory } from './own-memory.js'
+import { Spent } from './spent.js'
 import { StageSampler } from './stages.js'
 
 /** As the program has it. */
@@ -59,6 +60,8 @@ export async function buildInBulk(settings: BulkSettings): Promise<BulkBuilt> {
   if (isRefusal(begun) || begun.bulk === undefined) throw new Error('no session was begun')
   const { session } = begun.bulk
   const spent = new Spent()
+  const memory = new OwnMemory()
+  let most = 0
   const sampler = settings.byStage ? new StageSampler() : undefined
   await sampler?.open()
   const measured = (act: () => Promise<unknown>): Promise<void> =>
@@ -75,18 +78,23 @@ export async function buildInBulk(settings: BulkSettings): Promise<BulkBuilt> {
     await measured(() => Promise.all(messages.map((message) => keeper.handle(message))))
     if (blocks * 2000 < shown + sayEvery) continue
     shown = blocks * 2000
-    say(`${shown} rows, ${(spent.us / shown).toFixed(1)} us a row so far, ${memoryMiB()} MiB at most`)
+    const own = memory.takeMost()
+    most = Math.max(most, own)
+    say(
+      `${shown} rows, ${(spent.us / shown).toFixed(1)} us a row so far, ${own} MiB of own memory since the last`,
+    )
   }
   await measured(async () => {
     await keeper.handle({ kind: 'bulk-end', session })
     await merged(tables, settings.merged)
   })
-  const memory = memoryMiB()
+  most = Math.max(most, memory.takeMost())
+  await memory.close()
   await keeper.close()
   environment.refresh()
   const index = new ChainIndex(environment, generations)
   sayBulk(index, tables, spent, sampler)
-  say(`${memory} MiB in memory at most\n`)
+  say(`${most} MiB of own memory at most, with the bench's\n`)
   return { index, ids, bundles }
 }
 

@@ -5,8 +5,8 @@ import type { IndexRequest } from '../../src/catalog/index-protocol.js'
 import { idBytes } from '../../src/format/id.js'
 import { Chain, messagesOf } from './chain.js'
 
-/** Blocks that are made at once. */
-const blocksAtOnce = 20
+/** Blocks that are made at once: what the process that reads them holds of them is not the index's memory. */
+const blocksAtOnce = 4
 
 /** Some blocks, each as its messages to the keeper; an item and a bundle of each. */
 export interface MadeBlocks {
@@ -28,11 +28,17 @@ export async function* madeElsewhere(items: number): AsyncGenerator<MadeBlocks> 
       child.send('more')
       const [made] = (await once(child, 'message')) as [MadeBlocks | 'end']
       if (made === 'end') return
-      yield made
+      // Views of the message would keep all of it in memory.
+      const [ids, bundles] = [made.ids.map(copied), made.bundles.map(copied)]
+      yield { blocks: made.blocks, ids, bundles }
     }
   } finally {
     child.kill()
   }
+}
+
+function copied(bytes: Uint8Array): Uint8Array {
+  return Uint8Array.prototype.slice.call(bytes)
 }
 
 function make(items: number): void {

@@ -19,6 +19,12 @@ export class BulkIds {
 
   constructor(private readonly batch: RowBatch) {}
 
+  /** Forgets all rows. */
+  clear(): void {
+    this.#slots.fill(0)
+    this.#count = 0
+  }
+
   /** The row with this id (32 bytes); else `absent`, or `placeTaken` by a row with another id and the same key. */
   look(id: Uint8Array, height: number, place: number): number {
     const wanted = this.#id

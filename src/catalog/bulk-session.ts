@@ -90,6 +90,8 @@ export class BulkSession {
     const outcome = this.finish()
     if (outcome !== 'written') return { outcome, reply: unwrittenReply(outcome) }
     if (message.kind === 'bulk') return this.#take(message.parts)
+    // The memory of the batch is not needed any more.
+    this.#batch = new BulkBatch(this.limits)
     if (message.kind === 'bulk-begin') {
       this.#session = randomBytes(6).readUIntBE(0, 6)
       this.#taken = 0
@@ -156,7 +158,7 @@ export class BulkSession {
     if (outcome !== 'written') return outcome
     for (const shard of batch.shards()) changed.shard(shard)
     this.generations.commit(changed.ids, changed.shards)
-    this.#batch = new BulkBatch(this.limits)
+    batch.clear()
     this.#listed = this.#taken
     return outcome
   }

@@ -1,11 +1,18 @@
 import { DamagedSegment } from '../index/checked-file.js'
 import type { Segment } from '../index/segment.js'
-import { BloomFilter, seenMax } from '../store/bloom-filter.js'
+import { BloomFilter } from '../store/bloom-filter.js'
 import type { IndexSegments } from './index-segments.js'
 import { type FoundInSegment, findIn, type LiveSegment } from './segment-rows.js'
 
 /** So often a segment is looked into before it is worth remembering what there is. */
 const looksMax = 20_000
+
+/** One id in twenty that no segment has looks as if one had it, where the filter is full. */
+const bitsEach = 8
+/** 64 MiB; half as much more while a filter of half the size gives way to it. */
+const bitsMax = 2 ** 29
+/** Of more ids, the largest filter says no too seldom to be worth it. */
+const idsMax = 2 ** 28
 
 /** The segment whose ids are read. */
 interface Reading {
@@ -24,7 +31,7 @@ class Survey {
   #reading: Reading | undefined
 
   constructor(ids: number) {
-    this.filter = new BloomFilter(ids)
+    this.filter = new BloomFilter(ids, bitsEach, bitsMax)
   }
 
   /** Adds about so many ids of segments that it does not know. True where it knows all. */
@@ -118,7 +125,7 @@ export class SegmentIds {
     const live = this.#listed()
     if (live === undefined) return
     const total = live.reduce((sum, { segment }) => sum + segment.count, 0)
-    if (total > seenMax) {
+    if (total > idsMax) {
       this.#known = undefined
       this.#survey = undefined
       this.#larger = undefined
@@ -129,7 +136,9 @@ export class SegmentIds {
       this.#survey?.filter.count ?? 0,
     )
     if (this.#survey === undefined) this.#survey = new Survey(total * 2)
-    else if (needed > this.#survey.filter.capacity) this.#larger ??= new Survey(total * 2)
+    else if (needed > this.#survey.filter.capacity && !this.#survey.filter.isLargest) {
+      this.#larger ??= new Survey(total * 2)
+    }
     const larger = this.#larger
     if (larger === undefined) this.#survey.step(live, ids)
     else if (larger.step(live, ids)) {

@@ -6,11 +6,14 @@ export class VarWriter {
   #bytes = Buffer.allocUnsafeSlow(4096)
   #at = 0
 
+  /** `usual`: bytes for which it makes room when the first 4,096 are not enough; behind that, twice as many each time. */
+  constructor(private readonly usual = 0) {}
+
   #room(count: number): number {
     const start = this.#at
     this.#at += count
     if (this.#at > this.#bytes.length) {
-      const larger = Buffer.allocUnsafeSlow(Math.max(this.#at, this.#bytes.length * 2))
+      const larger = Buffer.allocUnsafeSlow(Math.max(this.#at, this.usual, this.#bytes.length * 2))
       this.#bytes.copy(larger, 0, 0, start)
       this.#bytes = larger
     }

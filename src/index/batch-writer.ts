@@ -88,17 +88,17 @@ function rowsOfWords(batch: RowBatch, byChain: Uint32Array): { starts: Uint32Arr
   for (let word = 0; word < words.count; word += 1) {
     starts[word + 1] = (starts[word + 1] as number) + (starts[word] as number)
   }
-  const next = starts.slice()
+  // The same memory: a row that has a word twice is now the last one of the word's list.
+  const next = last
+  next.set(starts.subarray(0, words.count))
   const rows = new Uint32Array(starts[words.count] as number)
-  last.fill(0)
   for (let row = 0; row < byChain.length; row += 1) {
     const came = byChain[row] as number
     const end = wordStarts[came + 1] as number
     for (let at = wordStarts[came] as number; at < end; at += 1) {
       const word = rowWords[at] as number
-      if (last[word] === row + 1) continue
-      last[word] = row + 1
       const place = next[word] as number
+      if (place > (starts[word] as number) && rows[place - 1] === row) continue
       rows[place] = row
       next[word] = place + 1
     }

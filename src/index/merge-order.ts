@@ -19,34 +19,51 @@ export interface MergeSource {
  * before or behind those of the others, one distance says it: no memory is read in no order, and none is kept.
  */
 export class RowNumbers {
-  #numbers: Uint32Array
+  /** Empty where the distance says all. */
+  #numbers: Uint32Array = new Uint32Array(0)
+  /** From the number of a row to its new one. */
   #distance = -1
+  /** Rows in front of this one have their numbers. */
+  #next = 0
+  /** A bit for each row, from the first one on that is left out. */
+  #gone: Uint8Array = new Uint8Array(0)
 
-  constructor(readonly rows: number) {
-    this.#numbers = new Uint32Array(rows)
-  }
+  constructor(readonly rows: number) {}
 
-  /** The number of a row, or `leftOut`. */
+  /** The number of a row, or `leftOut`: once all have theirs. */
   of(row: number): number {
-    return this.#distance < 0 ? (this.#numbers[row] as number) : this.#distance + row
+    return this.#numbers.length === 0 ? this.#distance + row : (this.#numbers[row] as number)
   }
 
   isLeftOut(row: number): boolean {
-    return this.of(row) === leftOut
+    return this.#gone.length > 0 && (((this.#gone[row >>> 3] as number) >>> (row & 7)) & 1) === 1
   }
 
+  /** The row gets no number. Before any has one. */
+  leaveOut(row: number): void {
+    if (this.#gone.length === 0) this.#gone = new Uint8Array(Math.ceil(this.rows / 8))
+    this.#gone[row >>> 3] = (this.#gone[row >>> 3] as number) | (1 << (row & 7))
+  }
+
+  /** Gives the next row that is not left out its number: in their order. */
   set(row: number, number: number): void {
-    this.#numbers[row] = number
+    if (row === 0) this.#distance = number
+    if (this.#numbers.length === 0 && this.#distance + row !== number) this.#expand()
+    if (this.#numbers.length > 0) this.#numbers[row] = number
+    this.#next = row + 1
+  }
+
+  /** One number for each row from here on. */
+  #expand(): void {
+    this.#numbers = new Uint32Array(this.rows).fill(leftOut)
+    for (let row = 0; row < this.#next; row += 1) {
+      if (!this.isLeftOut(row)) this.#numbers[row] = this.#distance + row
+    }
   }
 
   /** All rows have their numbers. */
   settle(): void {
-    const numbers = this.#numbers
-    const [first] = numbers
-    if (first === undefined || first === leftOut) return
-    for (let row = 1; row < numbers.length; row += 1) if (numbers[row] !== first + row) return
-    this.#distance = first
-    this.#numbers = new Uint32Array(0)
+    if (this.#gone.length > 0 && this.#numbers.length === 0) this.#expand()
   }
 }
 
@@ -66,7 +83,7 @@ export class MergeOrder {
   *run(): Generator<void> {
     for (const [at, { segment, isRemoved }] of this.#sources.entries()) {
       if (isRemoved === undefined) continue
-      for (let row = 0; row < segment.count; row += 1) if (isRemoved(row)) this.#of(at).set(row, leftOut)
+      for (let row = 0; row < segment.count; row += 1) if (isRemoved(row)) this.#of(at).leaveOut(row)
     }
     yield* this.#leaveOutDuplicates()
     yield* this.#number()
@@ -86,10 +103,10 @@ export class MergeOrder {
       if (numbers.isLeftOut(row)) continue
       if (prefix === before && this.#isSameId(beforeAt, beforeRow, at, row)) {
         if (this.#comesBefore(beforeAt, beforeRow, at, row)) {
-          numbers.set(row, leftOut)
+          numbers.leaveOut(row)
           continue
         }
-        this.#of(beforeAt).set(beforeRow, leftOut)
+        this.#of(beforeAt).leaveOut(beforeRow)
       }
       before = prefix
       beforeAt = at

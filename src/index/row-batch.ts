@@ -1,4 +1,5 @@
 import { VarReader, VarWriter } from '../format/varbytes.js'
+import { grownLength } from './grown-length.js'
 import { flagsOf, type PlainRow, type RowFacts, readFacts, writeFacts } from './row-record.js'
 import { placeInBlock, type SegmentRow } from './segment-row.js'
 import { WordBatch } from './word-batch.js'
@@ -18,7 +19,7 @@ export const idNumber = 3
 export interface BatchLimits {
   /** A batch with so many rows is full; at most 2^21. */
   readonly rows: number
-  /** A batch whose rows and words take so many bytes is full. The memory that it holds is at most three times as much. */
+  /** A batch whose rows and words take so many bytes is full. Writing it takes up to as much again (batch-writer.ts). */
   readonly bytes: number
 }
 
@@ -29,7 +30,7 @@ export const usualLimits: BatchLimits = { rows: 250_000, bytes: 96 * 2 ** 20 }
 /** Rows in memory that become a segment. */
 export class RowBatch {
   count = 0
-  readonly words: WordBatch = new WordBatch()
+  readonly words: WordBatch
   /** Of each row: height, place in the block, when it was first seen, id as eight numbers (big-endian). */
   keys: Uint32Array = new Uint32Array(1024 * keyNumbers)
   flags: Uint8Array = new Uint8Array(1024)
@@ -38,7 +39,7 @@ export class RowBatch {
   factStarts: Uint32Array = new Uint32Array(1025)
   /** Words of rows by their numbers: owner, recipient and bundle where there is one, tags. */
   rowWords: Uint32Array = new Uint32Array(16 * 1024)
-  readonly facts: VarWriter = new VarWriter()
+  readonly facts: VarWriter
   /** Public keys by their addresses, as one character per byte. */
   readonly ownerKeys = new Map<string, Uint8Array>()
   /** Rows that are left out. */
@@ -48,7 +49,21 @@ export class RowBatch {
   readonly #keyed = new Set<number>()
   #next = 0
 
-  constructor(private readonly limits: BatchLimits = usualLimits) {}
+  constructor(private readonly limits: BatchLimits = usualLimits) {
+    this.words = new WordBatch(limits.bytes)
+    this.facts = new VarWriter(limits.bytes)
+  }
+
+  /** Forgets all rows. The memory stays, for as many again. */
+  clear(): void {
+    this.count = 0
+    this.words.clear()
+    this.facts.reset()
+    this.ownerKeys.clear()
+    this.dropped.clear()
+    this.#keyBytes = 0
+    this.#keyed.clear()
+  }
 
   /** No more rows should be added. */
   get isFull(): boolean {
@@ -146,15 +161,18 @@ export class RowBatch {
 
   #room(words: number): void {
     if (this.count === this.flags.length) {
-      this.keys = grown(this.keys, this.keys.length * 2)
-      this.wordStarts = grown(this.wordStarts, this.count * 2 + 1)
-      this.factStarts = grown(this.factStarts, this.count * 2 + 1)
-      const flags = new Uint8Array(this.count * 2)
+      const rows = grownLength(this.count + 1, Math.min(this.limits.rows, batchRowsMax))
+      this.keys = grown(this.keys, rows * keyNumbers)
+      this.wordStarts = grown(this.wordStarts, rows + 1)
+      this.factStarts = grown(this.factStarts, rows + 1)
+      const flags = new Uint8Array(rows)
       flags.set(this.flags)
       this.flags = flags
     }
     const needed = (this.wordStarts[this.count] as number) + words
-    if (needed > this.rowWords.length) this.rowWords = grown(this.rowWords, needed * 2)
+    if (needed > this.rowWords.length) {
+      this.rowWords = grown(this.rowWords, grownLength(needed, Math.ceil(this.limits.bytes / 4)))
+    }
   }
 }
 

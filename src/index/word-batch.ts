@@ -1,7 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { internNatively } from '../../native/words/words.js'
 import { halfSipHash, type SipSecret } from '../format/half-sip-hash.js'
+import { grownLength } from './grown-length.js'
 import { type Field, lengthBytes, wordField } from './word-key.js'
+import { textsMax } from './word-sort.js'
+
+/** Bytes of memory for each word beside its key: where it begins, its hash, and two to four slots. */
+const wordBytes = 24
 
 const sipHash = halfSipHash({ block: 1, end: 3 })
 
@@ -19,7 +24,8 @@ export class WordBatch {
   readonly #secret: SipSecret
   readonly #secretWords: Int32Array
 
-  constructor() {
+  /** `bytesMax`: that a full batch takes, about. */
+  constructor(private readonly bytesMax: number) {
     const secret = randomBytes(8)
     this.#secret = { low: secret.readInt32LE(0), high: secret.readInt32LE(4) }
     this.#secretWords = Int32Array.of(this.#secret.low, this.#secret.high)
@@ -27,7 +33,13 @@ export class WordBatch {
 
   /** Bytes of memory that its words hold. */
   get bytes(): number {
-    return (this.starts[this.count] as number) + 24 * this.count
+    return (this.starts[this.count] as number) + wordBytes * this.count
+  }
+
+  /** Forgets all words. The memory stays, for as many again. */
+  clear(): void {
+    this.count = 0
+    this.#slots.fill(0)
   }
 
   /** The number of an owner, recipient or bundle. */
@@ -115,12 +127,13 @@ export class WordBatch {
   /** Room for keys up to `size` bytes, and so many more words. */
   #room(size: number, words = 1): void {
     if (size > this.keys.length) {
-      const larger = Buffer.allocUnsafeSlow(2 * size)
+      const larger = Buffer.allocUnsafeSlow(grownLength(size, this.bytesMax))
       this.keys.copy(larger)
       this.keys = larger
     }
     if (this.count + words < this.starts.length) return
-    const length = 2 * Math.max(this.starts.length, words)
+    const usual = Math.min(Math.ceil(this.bytesMax / wordBytes), textsMax) + 1
+    const length = grownLength(this.count + words + 1, usual)
     const starts = new Uint32Array(length)
     starts.set(this.starts)
     this.starts = starts

@@ -7,16 +7,20 @@ export const seenMax = 2 ** 27
 export class BloomFilter {
   /** Pairs for which it was made. */
   readonly capacity: number
+  /** No other one has more bits. */
+  readonly isLargest: boolean
   count = 0
   readonly #bits: Uint32Array
   readonly #mask: number
 
-  constructor(pairs: number) {
+  /** `each`: bits for each pair; `bitsMax`: of all, a power of 2: where there are more pairs it says yes more often. */
+  constructor(pairs: number, each: number = bitsEach, bitsMax: number = seenMax * bitsEach) {
     let bits = 2 ** 16
-    while (bits < Math.min(pairs, seenMax) * bitsEach) bits *= 2
+    while (bits < bitsMax && bits < pairs * each) bits *= 2
     this.#bits = new Uint32Array(bits / 32)
     this.#mask = bits - 1
-    this.capacity = bits / bitsEach
+    this.capacity = bits / each
+    this.isLargest = bits >= bitsMax
   }
 
   add(first: number, second: number): void {

@@ -80,7 +80,7 @@ t.test('words of messages have the numbers that they have one by one', { skip },
   const messages = fc.array(fc.array(word, { maxLength: 80 }), { maxLength: 12 })
   fc.assert(
     fc.property(messages, (all) => {
-      const [together, single] = [new WordBatch(), new WordBatch()]
+      const [together, single] = [new WordBatch(2 ** 20), new WordBatch(2 ** 20)]
       for (const some of all) {
         const { message, words } = messageOf(some)
         const expected = some.map(([name, value]) =>
