@@ -15,6 +15,26 @@ const entryBits = 48
 /** Bits of an id that are known in every segment, whatever the number of its rows. */
 export const knownBits = 44
 
+/** A bucket of no more entries is looked at from its beginning to its end. */
+const fewEntries = 64
+
+/** An entry: 48 bits. */
+function valueAt(bytes: Uint8Array, at: number): number {
+  const high = ((bytes[at] as number) << 8) | (bytes[at + 1] as number)
+  const low =
+    ((bytes[at + 2] as number) << 24) |
+    ((bytes[at + 3] as number) << 16) |
+    ((bytes[at + 4] as number) << 8) |
+    (bytes[at + 5] as number)
+  return high * 2 ** 32 + (low >>> 0)
+}
+
+/** A number of the table of buckets: u32, little-endian. */
+function wordAt(bytes: Uint8Array, at: number): number {
+  const [low, high] = [(bytes[at] as number) | ((bytes[at + 1] as number) << 8), bytes[at + 3] as number]
+  return (low | ((bytes[at + 2] as number) << 16) | (high << 24)) >>> 0
+}
+
 /** How the ids of so many rows are kept. */
 export class IdShape {
   readonly rowBits: number
@@ -108,14 +128,7 @@ export class IdTable {
   #value(entry: number): number {
     const start = this.footer.ids + entry * entryBytes
     const at = this.file.at(start, start + entryBytes)
-    const { bytes } = this.file
-    const high = ((bytes[at] as number) << 8) | (bytes[at + 1] as number)
-    const low =
-      ((bytes[at + 2] as number) << 24) |
-      ((bytes[at + 3] as number) << 16) |
-      ((bytes[at + 4] as number) << 8) |
-      (bytes[at + 5] as number)
-    return high * 2 ** 32 + (low >>> 0)
+    return valueAt(this.file.bytes, at)
   }
 
   /** The row of an entry. */
@@ -136,14 +149,33 @@ export class IdTable {
 
   /** The row with this id, or -1. `compare` is called only for rows whose ids begin with the same bits. */
   find(id: Uint8Array, compare: CompareId): number {
+    const { file, footer } = this
     const { rows, prints } = this.#shape
     const prefix = idPrefix(id)
     const bucket = Math.floor(prefix / prints)
     const wanted = (prefix - bucket * prints) * rows
-    const [start, end] = this.bucket(bucket)
+    const cell = footer.buckets + bucket * 4
+    const at = file.at(cell, cell + 8)
+    const [start, end] = [wordAt(file.bytes, at), wordAt(file.bytes, at + 4)]
+    if (end - start > fewEntries) return this.#findInMany(start, end, wanted, compare)
+    if (start === end) return -1
+    // Of ids that are spread evenly a bucket has few: all of it is looked at in one go.
+    const from = footer.ids + start * entryBytes
+    const first = file.at(from, footer.ids + end * entryBytes)
+    const { bytes } = file
+    let same = start
+    let entry = first
+    for (; same < end && valueAt(bytes, entry) < wanted; same += 1) entry += entryBytes
+    let last = same
+    for (; last < end && valueAt(bytes, entry) < wanted + rows; last += 1) entry += entryBytes
+    return same === last ? -1 : this.#among(same, last, compare)
+  }
+
+  /** The same, where somebody has chosen ids that begin alike. */
+  #findInMany(start: number, end: number, wanted: number, compare: CompareId): number {
     // Entries with the same bits are in the order of the ids, not of the rows: among them the ids decide.
     const first = this.#lowerBound(start, end, wanted)
-    return this.#among(first, this.#lowerBound(first, end, wanted + rows), compare)
+    return this.#among(first, this.#lowerBound(first, end, wanted + this.#shape.rows), compare)
   }
 
   #lowerBound(first: number, end: number, value: number): number {
