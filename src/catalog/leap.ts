@@ -8,6 +8,8 @@ export interface Condition<R> {
   readonly scan: Scan
   /** Whether a row does, by what the row itself says; undefined where only the list can tell. */
   readonly holds?: (row: R) => boolean
+  /** Rows that fulfil it; undefined where that is not known. */
+  readonly count?: number
 }
 
 /** Reads the row with a key. */
@@ -24,12 +26,16 @@ export interface Leaping<R> {
   /** Nothing behind this key is wanted. */
   readonly end: Uint8Array
   readonly effort: Effort
+  /** To look into a list takes a small part of the time of reading a row: rows are checked only where most of them pass. */
+  readonly areListsNear?: boolean
   /** Absent: only the lists are searched: where rows are counted, nobody wants them. */
   readonly read?: ReadRow<R>
 }
 
 /** Rows one by one that are looked at before a list leaps: looking at two costs as much as one block of a list. */
 const missesMax = 2
+/** Where lists are near: a row is checked while at most one in so many that were looked at did not pass. */
+const passesPerMiss = 8
 
 /**
  * Rows that fulfil all conditions and filters and none of `without`. Each list in turn leaps to the position of the others, so
@@ -48,6 +54,9 @@ export class LeapScan<R> implements Scan {
   #lead = 0
   /** The scan stands behind the key that it began with. */
   #hasMoved = false
+  /** Rows that were looked at for another condition, and those of them that did not fulfil it. */
+  #looked = 0
+  #missed = 0
 
   constructor(private readonly leaping: Leaping<R>) {
     this.#sign = leaping.backwards ? -1 : 1
@@ -91,6 +100,11 @@ export class LeapScan<R> implements Scan {
     }
   }
 
+  /** Whether rows are worth being checked, by how many of those so far did not pass. */
+  get #doPass(): boolean {
+    return this.leaping.areListsNear !== true || this.#missed * passesPerMiss <= this.#looked
+  }
+
   /** Whether nothing is to be looked at from `target` on. */
   #stops(target: Buffer): boolean {
     const { end, effort } = this.leaping
@@ -108,10 +122,13 @@ export class LeapScan<R> implements Scan {
     for (let agreed = 1, at = this.#lead; agreed < conditions.length; ) {
       at = (at + 1) % conditions.length
       const { scan, holds } = conditions[at] as Condition<R>
-      if (misses < missesMax && read !== undefined && holds !== undefined && !scan.isNear(target)) {
+      this.#looked += 1
+      const isChecked = misses < missesMax && this.#doPass && read !== undefined && holds !== undefined
+      if (isChecked && !scan.isNear(target)) {
         if (holds(read(target))) agreed += 1
         else {
           misses += 1
+          this.#missed += 1
           target = this.#goOn()
           if (target === undefined || this.#stops(target)) return undefined
           at = this.#lead
@@ -123,6 +140,7 @@ export class LeapScan<R> implements Scan {
       if (scan.row === undefined) return undefined
       if (compareRowKeys(scan.row, 0, target, 0) * this.#sign > 0) {
         target = scan.row
+        this.#missed += 1
         this.#hasMoved = true
         if (this.#stops(target)) return undefined
         this.#lead = at

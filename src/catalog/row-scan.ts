@@ -1,10 +1,12 @@
 import type { Effort } from './effort.js'
 import { LeapScan } from './leap.js'
+import { localKey, localRow } from './local-key.js'
 import type { Row } from './row.js'
 import { compareRowKeys } from './row-key.js'
 import { BlockScan, type Scan } from './scan.js'
+import { SegmentListScan } from './segment-list-scan.js'
 import { type LiveSegment, rowOf } from './segment-rows.js'
-import { localKey, localRow, SegmentSource } from './segment-source.js'
+import { SegmentSource } from './segment-source.js'
 import { type Selection, Selector } from './selection.js'
 
 /** Rows of a selection in one direction. Begins in front of its first: seek. */
@@ -45,7 +47,7 @@ export function countRows(
     const order = compareRowKeys(row, 0, end, 0)
     if (backwards ? order < 0 : order > 0) break
     if (effort.spent) return undefined
-    if (scan instanceof BlockScan) count += scan.countBlock(end)
+    if (scan instanceof BlockScan || scan instanceof SegmentListScan) count += scan.countBlock(end)
     else {
       count += 1
       scan.next()

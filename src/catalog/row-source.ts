@@ -1,14 +1,19 @@
 import type { Effort } from './effort.js'
-import type { Blocks } from './scan.js'
+import type { Blocks, Scan } from './scan.js'
 
 /** How many words may still be looked at, for all starts of tags of a selection together. */
 export interface Looks {
   left: number
 }
 
+/** Opens a list where it is read in one direction. */
+export type OpenList = (backwards: boolean) => Scan
+
 /** Rows that have one of some words: their lists, and whether a row is in one, by what it says itself. */
 export interface WordRows<R> {
-  readonly lists: readonly Blocks[]
+  readonly lists: readonly OpenList[]
+  /** Rows of all of them; undefined where that is not known. */
+  readonly count?: number
   readonly holds: (row: R) => boolean
 }
 
@@ -47,6 +52,8 @@ export interface RowSource<R extends AnyRow> {
   all(effort: Effort, limit: number): Blocks
   /** Keys of the rows with these ids (32 bytes), in order, each once. */
   keysOf(ids: readonly Uint8Array[], effort: Effort): Buffer
+  /** To look into a list takes a small part of the time of reading a row. */
+  readonly areListsNear: boolean
   /** Whether the row with a key is none any more: it is left out. Absent: all are rows. */
   readonly isGone?: (key: Buffer) => boolean
 }

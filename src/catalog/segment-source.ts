@@ -2,10 +2,12 @@ import { TransactionCursor } from '../index/row-cursor.js'
 import type { RowList } from '../index/row-list.js'
 import { type Field, fieldKey, tagKey, wordField } from '../index/word-key.js'
 import type { Effort } from './effort.js'
+import { localRow, rowFrom } from './local-key.js'
 import type { Row } from './row.js'
 import { rowKeyBytes } from './row-key.js'
-import type { Looks, RowRole, RowSource, WordRows } from './row-source.js'
-import type { Blocks } from './scan.js'
+import type { Looks, OpenList, RowRole, RowSource, WordRows } from './row-source.js'
+import type { Blocks, Scan } from './scan.js'
+import { SegmentListScan } from './segment-list-scan.js'
 import { findIn, type LiveSegment } from './segment-rows.js'
 import { withoutLonger } from './tag-starts.js'
 
@@ -29,30 +31,6 @@ const wordOf: Readonly<Record<RowRole, (row: Row) => Uint8Array | undefined>> = 
   bundle: (row) => row.place?.parent,
 }
 
-/**
- * The key of a row in the lists of a segment: its number (u32, big-endian), and zeros. So the scans that read lists of row keys
- * read those of a segment, and no row need be read to compare two.
- */
-export function localKey(row: number): Buffer {
-  const key = Buffer.alloc(rowKeyBytes)
-  key.writeUInt32BE(row, 0)
-  return key
-}
-
-/** The row with this key of a list. */
-export function localRow(key: Buffer): number {
-  return key.readUInt32BE(0)
-}
-
-/** The first row at or behind a key of a list, in a direction. The key may lie between two rows. */
-function rowFrom(key: Uint8Array, backwards: boolean): number {
-  const bytes = Buffer.from(key.buffer, key.byteOffset, key.byteLength)
-  const row = bytes.readUInt32BE(0)
-  if (backwards) return row
-  for (let at = 4; at < rowKeyBytes; at += 1) if (bytes[at] !== 0) return row + 1
-  return row
-}
-
 /** Keys of rows, ascending. */
 function keysOf(rows: ArrayLike<number>, count: number): Buffer {
   const keys = Buffer.alloc(count * rowKeyBytes)
@@ -62,6 +40,7 @@ function keysOf(rows: ArrayLike<number>, count: number): Buffer {
 
 /** The rows of one segment. */
 export class SegmentSource implements RowSource<Row> {
+  readonly areListsNear = true
   readonly isGone?: (key: Buffer) => boolean
 
   constructor(private readonly live: LiveSegment) {
@@ -79,7 +58,7 @@ export class SegmentSource implements RowSource<Row> {
       const own = wordOf[role](row)
       return own !== undefined && wanted.has(textOf(own))
     }
-    return { lists: this.#blocks(lists, effort), holds }
+    return { ...this.#opened(lists, effort), holds }
   }
 
   tagged(name: Uint8Array, values: readonly Uint8Array[], effort: Effort): WordRows<Row> {
@@ -90,7 +69,7 @@ export class SegmentSource implements RowSource<Row> {
     const wanted = new Set(values.map(textOf))
     const holds = ({ tags }: Row): boolean =>
       tags.some((tag) => tag.name.equals(name) && wanted.has(textOf(tag.value)))
-    return { lists: this.#blocks(lists, effort), holds }
+    return { ...this.#opened(lists, effort), holds }
   }
 
   starting(
@@ -116,7 +95,7 @@ export class SegmentSource implements RowSource<Row> {
     }
     const isWhole = looks.left >= 0 && !effort.spent
     effort.charge(1 + (before - looks.left) / keysPerStep)
-    if (isWhole) return { lists: this.#blocks(lists, effort), holds }
+    if (isWhole) return { ...this.#opened(lists, effort), holds }
     return (row) => {
       effort.charge(row.tags.length / tagsPerStep)
       return holds(row)
@@ -166,28 +145,15 @@ export class SegmentSource implements RowSource<Row> {
     return keysOf(rows, rows.length)
   }
 
-  #blocks(lists: readonly (RowList | undefined)[], effort: Effort): Blocks[] {
-    return lists.flatMap((list) => (list === undefined ? [] : [this.#list(list, effort)]))
+  #opened(lists: readonly (RowList | undefined)[], effort: Effort): Pick<WordRows<Row>, 'lists' | 'count'> {
+    const there = lists.flatMap((list) => (list === undefined ? [] : [list]))
+    const count = there.reduce((sum, list) => sum + list.count, 0)
+    return { lists: there.map((list) => this.#list(list, effort)), count }
   }
 
-  #list(list: RowList, effort: Effort): Blocks {
-    const reader = this.live.segment.reader(list)
-    return {
-      from(key, backwards) {
-        effort.charge()
-        const row = rowFrom(key, backwards)
-        const block = reader.blockOf(row)
-        reader.load(block)
-        const { rows } = reader
-        if (backwards) {
-          if ((rows[0] as number) > row) return undefined
-        } else if ((rows[reader.filled - 1] as number) < row) {
-          if (block + 1 >= reader.blockCount) return undefined
-          reader.load(block + 1)
-        }
-        return keysOf(reader.rows, reader.filled)
-      },
-    }
+  #list(list: RowList, effort: Effort): OpenList {
+    return (backwards: boolean): Scan =>
+      new SegmentListScan(this.live.segment.reader(list), backwards, effort)
   }
 }
 

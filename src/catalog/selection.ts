@@ -1,7 +1,7 @@
 import type { Effort } from './effort.js'
 import { type Condition, LeapScan, type ReadRow } from './leap.js'
-import { heightEnd, heightStart, pendingHeight, pendingStart } from './row-key.js'
-import type { AnyRow, Looks, RowSource, WordRows } from './row-source.js'
+import { heightEnd, heightStart, pendingHeight, pendingStart, rowKeyBytes } from './row-key.js'
+import type { AnyRow, Looks, OpenList, RowSource, WordRows } from './row-source.js'
 import { BlockScan, type Blocks, listed, type Scan, UnionScan } from './scan.js'
 
 /** Which rows are wanted: all conditions hold at once, any of the values of one condition will do. */
@@ -84,7 +84,10 @@ export class Selector<R extends AnyRow> {
     const [only] = conditions
     const isPlain = conditions.length === 1 && without.length === 0 && filters.length === 0
     if (isPlain && only !== undefined) return only.scan
-    const leaping = { conditions, without, filters, backwards, end, effort }
+    const { areListsNear } = this.source
+    // What fewer rows have comes first.
+    if (areListsNear) conditions.sort((one, other) => countOf(one) - countOf(other))
+    const leaping = { conditions, without, filters, backwards, end, effort, areListsNear }
     return new LeapScan(listsOnly ? leaping : { ...leaping, read })
   }
 
@@ -94,7 +97,10 @@ export class Selector<R extends AnyRow> {
     const { source } = this
     const gathered: Gathered<R> = { looks: { left: startsMax }, conditions: [], filters: [] }
     const { conditions, filters } = gathered
-    if (ids !== undefined) conditions.push({ scan: any([listed(source.keysOf(ids, effort))], scanning) })
+    if (ids !== undefined) {
+      const keys = source.keysOf(ids, effort)
+      conditions.push({ scan: blockwise(listed(keys), scanning), count: keys.length / rowKeyBytes })
+    }
     for (const { name, values, match } of tags) {
       if (match === 'is') conditions.push(conditionOf(source.tagged(name, values, effort), scanning))
       if (match !== 'starts') continue
@@ -107,7 +113,10 @@ export class Selector<R extends AnyRow> {
     }
     if (owners !== undefined) conditions.push(conditionOf(source.listed('owner', owners, effort), scanning))
     if (bundledIn === null) {
-      conditions.push({ scan: any([source.transactions(effort)], scanning), holds: (row) => !row.isItem })
+      conditions.push({
+        scan: blockwise(source.transactions(effort), scanning),
+        holds: (row) => !row.isItem,
+      })
     } else if (bundledIn !== undefined) {
       conditions.push(conditionOf(source.listed('bundle', bundledIn, effort), scanning))
     }
@@ -124,15 +133,24 @@ export class Selector<R extends AnyRow> {
   }
 }
 
-function any<R>(lists: readonly Blocks[], { backwards }: Scanning<R>): Scan {
-  const scans = lists.map((list) => new BlockScan(list, backwards))
+function blockwise<R>(blocks: Blocks, { backwards }: Scanning<R>): Scan {
+  return new BlockScan(blocks, backwards)
+}
+
+function any<R>(lists: readonly OpenList[], { backwards }: Scanning<R>): Scan {
+  const scans = lists.map((open) => open(backwards))
   const [only] = scans
   return only !== undefined && scans.length === 1 ? only : new UnionScan(scans, backwards)
 }
 
 /** The condition that a row has one of some words. */
-function conditionOf<R>({ lists, holds }: WordRows<R>, scanning: Scanning<R>): Condition<R> {
-  return { scan: any(lists, scanning), holds }
+function conditionOf<R>({ lists, holds, count }: WordRows<R>, scanning: Scanning<R>): Condition<R> {
+  const scan = any(lists, scanning)
+  return count === undefined ? { scan, holds } : { scan, holds, count }
+}
+
+function countOf<R>({ count = Number.POSITIVE_INFINITY }: Condition<R>): number {
+  return Math.min(count, Number.MAX_SAFE_INTEGER)
 }
 
 /** First and last key that the heights of a selection allow, in chain order. */

@@ -11,8 +11,8 @@ import {
 } from './postings.js'
 import type { StoredRow } from './row.js'
 import { compareRowKeys, rowKeyBytes } from './row-key.js'
-import type { Looks, RowRole, RowSource, WordRows } from './row-source.js'
-import type { Blocks } from './scan.js'
+import type { Looks, OpenList, RowRole, RowSource, WordRows } from './row-source.js'
+import { BlockScan, type Blocks } from './scan.js'
 import type { LiveTables } from './table-sets.js'
 import { TagStarts } from './tag-starts.js'
 
@@ -37,6 +37,8 @@ const wordOf: Readonly<Record<RowRole, (row: StoredRow) => number>> = {
 
 /** The rows of one set of tables, straight from the memory map, also those that do not count. Any thread. */
 export class TableSource implements RowSource<StoredRow> {
+  /** A block of a list is looked up in LMDB, as a row is. */
+  readonly areListsNear = false
   constructor(
     private readonly live: LiveTables,
     private readonly dictionary: Dictionary,
@@ -50,7 +52,7 @@ export class TableSource implements RowSource<StoredRow> {
         return this.dictionary.number(word, bytes)
       }),
     )
-    const lists = [...numbers].map((number) => this.#postings(postingPrefix(posting, number), effort))
+    const lists = [...numbers].map((number) => this.#opened(postingPrefix(posting, number), effort))
     return { lists, holds: (row) => numbers.has(wordOf[role](row)) }
   }
 
@@ -63,7 +65,7 @@ export class TableSource implements RowSource<StoredRow> {
   }
 
   #tagged(numbers: ReadonlySet<number>, effort: Effort): WordRows<StoredRow> {
-    const lists = [...numbers].map((tag) => this.#postings(postingPrefix(postingKind.tag, tag), effort))
+    const lists = [...numbers].map((tag) => this.#opened(postingPrefix(postingKind.tag, tag), effort))
     return { lists, holds: ({ tags }) => tags.some((tag) => numbers.has(tag)) }
   }
 
@@ -99,6 +101,11 @@ export class TableSource implements RowSource<StoredRow> {
 
   transactions(effort: Effort): Blocks {
     return this.#postings(transactionsPrefix, effort)
+  }
+
+  #opened(prefix: number, effort: Effort): OpenList {
+    const postings = this.#postings(prefix, effort)
+    return (backwards) => new BlockScan(postings, backwards)
   }
 
   #postings(prefix: number, effort: Effort): Blocks {

@@ -148,11 +148,23 @@ export class RowListReader {
     this.blockCount = list.place < 0 ? 1 : Math.ceil(list.count / listBlockRows)
   }
 
-  /** The last block whose first row is not behind `row`; 0 where there is none. */
+  /** The last block whose first row is not behind `row`; 0 where there is none. Looks near the block that was loaded last. */
   blockOf(row: number): number {
     if (this.blockCount === 1) return 0
     let low = 0
     let high = this.blockCount - 1
+    if (this.block >= 0) {
+      const isBehind = this.#firstOf(this.block) <= row
+      if (isBehind) low = this.block
+      else high = Math.max(0, this.block - 1)
+      // Twice as far each time: who leaps, leaps over few blocks.
+      for (let step = 1; step < high - low; step *= 2) {
+        const at = isBehind ? low + step : high - step
+        if (this.#firstOf(at) <= row) low = at
+        else high = at - 1
+        if (isBehind !== low >= at) break
+      }
+    }
     while (low < high) {
       const middle = (low + high + 1) >>> 1
       if (this.#firstOf(middle) <= row) low = middle
@@ -225,18 +237,18 @@ function readPlain(bytes: Uint8Array, start: number, rows: Uint32Array, filled: 
   }
 }
 
+/** Four bytes at a time, wherever in them a distance begins: without a branch, which would depend on the bits. */
 function readPacked(bytes: Uint8Array, start: number, bits: number, rows: Uint32Array, filled: number): void {
   const mask = 2 ** bits - 1
-  let [held, count, at, row] = [0, 0, start, rows[0] as number]
-  for (let next = 1; next < filled; next += 1) {
-    while (count < bits) {
-      held |= (bytes[at] as number) << count
-      at += 1
-      count += 8
-    }
-    row += (held & mask) + 1
-    held >>>= bits
-    count -= bits
+  let row = rows[0] as number
+  for (let next = 1, bit = 0; next < filled; next += 1, bit += bits) {
+    const at = start + (bit >>> 3)
+    const word =
+      (bytes[at] as number) |
+      ((bytes[at + 1] as number) << 8) |
+      ((bytes[at + 2] as number) << 16) |
+      ((bytes[at + 3] as number) << 24)
+    row += ((word >>> (bit & 7)) & mask) + 1
     rows[next] = row
   }
 }
