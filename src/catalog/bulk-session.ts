@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { type Refusal, refuse } from '../format/refusal.js'
 import { BulkBatch, type BulkLimits } from './bulk-batch.js'
 import type { BulkPart, BulkReply, BulkRequest } from './bulk-protocol.js'
+import type { BulkTotals } from './bulk-totals.js'
 import type { Prepared } from './bulk-writer.js'
 import { CommitChanges } from './catalog-changes.js'
 import type { CatalogReply, CatalogRequest } from './catalog-messages.js'
@@ -67,6 +68,7 @@ export class BulkSession {
   #session: number | undefined
   #taken = 0
   #listed = 0
+  #totals: BulkTotals | undefined
 
   constructor(
     private readonly limits: BulkLimits,
@@ -96,6 +98,8 @@ export class BulkSession {
       this.#session = randomBytes(6).readUIntBE(0, 6)
       this.#taken = 0
       this.#listed = 0
+      const now = this.host.nowSeconds()
+      this.#totals = { rows: 0, batches: 0, beganSeconds: now, listedSeconds: now, batchBytesMax: 0 }
     }
     return { outcome, reply: { kind: 'committed', bulk: this.#reply() } }
   }
@@ -145,10 +149,11 @@ export class BulkSession {
     const batch = this.#batch
     if (batch.isEmpty) return 'written'
     const changed = new CommitChanges()
+    const totals = this.#totalsWith(batch)
     const outcome = this.host.onDisk(() => {
       this.host.refresh()
       const writer = this.host.writer()
-      writer.bulk.list(batch, writer.bulk.write(batch), () => {
+      writer.bulk.list(batch, writer.bulk.write(batch), totals, () => {
         for (const request of batch.asides) this.host.apply(request, changed)
         writer.settle()
       })
@@ -158,9 +163,23 @@ export class BulkSession {
     if (outcome !== 'written') return outcome
     for (const shard of batch.shards()) changed.shard(shard)
     this.generations.commit(changed.ids, changed.shards)
+    this.#totals = totals
     batch.clear()
     this.#listed = this.#taken
     return outcome
+  }
+
+  #totalsWith({ count, bytes }: BulkBatch): BulkTotals {
+    const now = this.host.nowSeconds()
+    const before = this.#totals ?? { rows: 0, batches: 0, beganSeconds: now, batchBytesMax: 0 }
+    return {
+      rows: before.rows + count,
+      batches: before.batches + 1,
+      beganSeconds: before.beganSeconds,
+      // Never before the begin, also where the clock was set back.
+      listedSeconds: Math.max(before.beganSeconds, now),
+      batchBytesMax: Math.max(before.batchBytesMax, bytes),
+    }
   }
 
   /** A request of the session was committed through the tables. */

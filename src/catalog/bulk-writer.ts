@@ -6,6 +6,7 @@ import { decodeBlock, heightKey } from './block-record.js'
 import type { BulkBatch } from './bulk-batch.js'
 import { absent, placeTaken } from './bulk-ids.js'
 import type { BulkPart, BulkRows } from './bulk-protocol.js'
+import { type BulkTotals, putBulkTotals } from './bulk-totals.js'
 import { BulkWords } from './bulk-words.js'
 import type { BlockInput, IndexOutcome } from './index-protocol.js'
 import { type IndexTables, weaveKey } from './index-tables.js'
@@ -244,7 +245,7 @@ export class BulkWriter {
   }
 
   /** Lists what was written, in one transaction with all else that was taken and with what `also` does. */
-  list(batch: BulkBatch, written: ListedSegment | undefined, also: () => void): void {
+  list(batch: BulkBatch, written: ListedSegment | undefined, totals: BulkTotals, also: () => void): void {
     const { tables } = this
     // Known before the list changes: what gives way is looked for where it was.
     tables.segments.all()
@@ -258,6 +259,7 @@ export class BulkWriter {
         tables.blockIds.put(id, key)
       }
       for (const [end, row] of batch.weave) tables.weave.put(weaveKey(end), batch.keyOf(row))
+      putBulkTotals(tables.indexMeta, totals)
       also()
       tables.segments.changed()
     })

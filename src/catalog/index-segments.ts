@@ -1,5 +1,7 @@
+import { mergesDue } from '../index/segment-keeper.js'
 import type { Segments } from '../index/segment-list.js'
 import type { Table } from '../store/lmdb.js'
+import { type BulkTotals, bulkTotals } from './bulk-totals.js'
 import type { Effort } from './effort.js'
 import { RemovedRows } from './removed-rows.js'
 import type { Row } from './row.js'
@@ -25,6 +27,10 @@ export interface SegmentTotals {
   readonly bytes: number
   /** Rows that were removed since they were written. */
   readonly removed: number
+  /** Merges whose segments are all there. */
+  readonly mergesDue: number
+  /** The last import in bulk, if there was one. */
+  readonly bulk: BulkTotals | undefined
 }
 
 /** How often rows of segments were removed (modulo 2^32), and how many are. */
@@ -107,7 +113,8 @@ export class IndexSegments {
       rows += one.rows
       bytes += one.bytes
     }
-    return { levels, rows, bytes, removed: removalsIn(this.meta).rows }
+    const { removals, bulk } = { removals: removalsIn(this.meta), bulk: bulkTotals(this.meta) }
+    return { levels, rows, bytes, removed: removals.rows, mergesDue: mergesDue(levels), bulk }
   }
 
   /** The row with this id (32 bytes): the newest segments first. */

@@ -1,4 +1,5 @@
 import { decodeSegmentList } from '../index/segment-list.js'
+import type { BulkTotals } from './bulk-totals.js'
 import { type IndexTables, segmentLedger } from './index-tables.js'
 
 /** A part of the index on disk. */
@@ -20,6 +21,10 @@ export interface IndexStats {
     readonly rows: number
     readonly bytes: number
   }[]
+  /** Merges whose segments are all there. */
+  readonly mergesDue: number
+  /** The last import in bulk, if there was one. */
+  readonly bulk: BulkTotals | undefined
 }
 
 /** Reads what the index takes. Only tables that are open count: those of the catalog beside it, too. */
@@ -31,6 +36,7 @@ export function indexStats(tables: IndexTables): IndexStats {
       sections.set(part, (sections.get(part) ?? 0) + bytes)
     }
   }
+  const totals = tables.segments.totals()
   const inSegments = live.reduce((sum, { segment }) => sum + segment.count, 0)
   return {
     rows: tables.sets.counts().rows + tables.segments.count(),
@@ -47,5 +53,7 @@ export function indexStats(tables: IndexTables): IndexStats {
       bytes,
     })),
     segments: decodeSegmentList(segmentLedger(tables).read()).segments,
+    mergesDue: totals.mergesDue,
+    bulk: totals.bulk,
   }
 }

@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { readConfig } from '../../config/read.js'
+import { type BulkTotals, bulkRate } from '../catalog/bulk-totals.js'
 import { checkIndex } from '../catalog/index-check.js'
 import { compactIndex } from '../catalog/index-compact.js'
 import { indexStats } from '../catalog/index-stats.js'
@@ -91,7 +92,8 @@ async function check(path: string): Promise<number> {
 
 async function stats(path: string): Promise<number> {
   const { environment } = openCatalogTables(path)
-  const { rows, tables, runs, sections, segments } = indexStats(openIndexTables(environment))
+  const found = indexStats(openIndexTables(environment))
+  const { rows, tables, runs, sections, segments, mergesDue, bulk } = found
   await environment.close()
   const line = (name: string, entries: number, bytes: number): void => {
     const each = rows === 0 ? '' : `${(bytes / rows).toFixed(1).padStart(8)} a row`
@@ -108,7 +110,15 @@ async function stats(path: string): Promise<number> {
     rows,
     parts.reduce((sum, { bytes }) => sum + bytes, 0),
   )
+  process.stdout.write(`merges due: ${mergesDue}\n`)
+  if (bulk !== undefined) process.stdout.write(`last import in bulk: ${sayBulk(bulk)}\n`)
   return exitCode.done
+}
+
+function sayBulk(bulk: BulkTotals): string {
+  const until = new Date(bulk.listedSeconds * 1000).toISOString()
+  const memory = (bulk.batchBytesMax / 2 ** 20).toFixed(0)
+  return `${bulk.rows} rows, ${Math.round(bulkRate(bulk))} a second, until ${until}, at most ${memory} MiB of rows in memory`
 }
 
 async function compact(root: string, path: string, flush: FlushLimits): Promise<number> {

@@ -24,6 +24,16 @@ export interface MergeLimits {
 /** From 250,000 rows in two merges to 16 million. */
 export const usualMerges: MergeLimits = { segmentsAlike: 8, levelMax: 2 }
 
+/** Merges whose segments are all there: `levels` says how many there are, by how often their rows were merged. */
+export function mergesDue(
+  levels: ReadonlyMap<number, number>,
+  { segmentsAlike, levelMax }: MergeLimits = usualMerges,
+): number {
+  let due = 0
+  for (const [level, count] of levels) if (level < levelMax) due += Math.floor(count / segmentsAlike)
+  return due
+}
+
 /** The writer's side of LMDB. */
 export interface SegmentLedger {
   read(): Uint8Array | undefined

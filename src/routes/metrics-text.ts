@@ -3,6 +3,7 @@ import type { Meters } from '../actor/meter.js'
 import { residentBytes } from '../actor/resident-memory.js'
 import { programVersion } from '../actor/version.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
+import { type BulkTotals, bulkRate } from '../catalog/bulk-totals.js'
 import type { SegmentTotals } from '../catalog/index-segments.js'
 import { type HealthParts, healthOf } from './health.js'
 
@@ -184,7 +185,46 @@ const ofSegments: readonly Shown[] = [
     help: 'Bytes of the segments of the index.',
     series: ({ segments }) => (segments === undefined ? [] : [['', segments().bytes]]),
   },
+  {
+    name: 'index_merges_due',
+    kind: 'gauge',
+    help: 'Merges of segments of the index that are under way or wait for their turn.',
+    series: ({ segments }) => (segments === undefined ? [] : [['', segments().mergesDue]]),
+  },
+  {
+    name: 'index_bulk_rows',
+    kind: 'gauge',
+    help: 'Rows that the last import in bulk brought into the index.',
+    series: (parts) => ofBulk(parts, ({ rows }) => rows),
+  },
+  {
+    name: 'index_bulk_rows_per_second',
+    kind: 'gauge',
+    help: 'Rows a second of the last import in bulk, from its begin to the rows that it listed last.',
+    series: (parts) => ofBulk(parts, (bulk) => Math.round(bulkRate(bulk))),
+  },
+  {
+    name: 'index_bulk_listed_timestamp_seconds',
+    kind: 'gauge',
+    help: 'When the last import in bulk listed rows last.',
+    series: (parts) => ofBulk(parts, ({ listedSeconds }) => listedSeconds),
+  },
+  {
+    name: 'index_bulk_batch_max_bytes',
+    kind: 'gauge',
+    help: 'The most bytes that rows of the last import in bulk took in memory before they were listed.',
+    series: (parts) => ofBulk(parts, ({ batchBytesMax }) => batchBytesMax),
+  },
 ]
+
+/** Nothing where there was no import in bulk. */
+function ofBulk(
+  { segments }: Pick<MetricsParts, 'segments'>,
+  what: (bulk: BulkTotals) => number,
+): [string, number][] {
+  const bulk = segments?.().bulk
+  return bulk === undefined ? [] : [['', what(bulk)]]
+}
 
 /** All numbers in the Prometheus text format 0.0.4. */
 export function metricsText(parts: MetricsParts): string {

@@ -101,3 +101,16 @@ t.test(
     t.same(heights(), [1, 2])
   },
 )
+
+t.test('the index says what an import in bulk brought', async (t) => {
+  const { put, end, tables } = sessionOf(t, 2)
+  t.equal(tables.segments.totals().bulk, undefined)
+  for (const height of [1, 2, 3]) put(height)
+  t.match(tables.segments.totals().bulk, { rows: 2, batches: 1, beganSeconds: 5000, listedSeconds: 5000 })
+  end()
+  const { bulk, mergesDue, levels } = tables.segments.totals()
+  t.match(bulk, { rows: 3, batches: 2 })
+  t.ok((bulk?.batchBytesMax ?? 0) > 4096, 'blocks count, too')
+  t.equal(levels.get(0), 2)
+  t.equal(mergesDue, 0)
+})

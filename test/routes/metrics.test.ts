@@ -81,6 +81,8 @@ t.test('segments of the index by level, their rows and bytes', async (t) => {
     rows: 1000,
     bytes: 180_000,
     removed: 4,
+    mergesDue: 2,
+    bulk: { rows: 900, batches: 2, beganSeconds: 1000, listedSeconds: 1003, batchBytesMax: 5000 },
   }
   const lines = metricsText(metricsParts({ segments: () => totals })).split('\n')
   for (const line of [
@@ -89,9 +91,16 @@ t.test('segments of the index by level, their rows and bytes', async (t) => {
     'index_segment_rows{release="r-1"} 1000',
     'index_segment_rows_removed{release="r-1"} 4',
     'index_segment_bytes{release="r-1"} 180000',
+    'index_merges_due{release="r-1"} 2',
+    'index_bulk_rows{release="r-1"} 900',
+    'index_bulk_rows_per_second{release="r-1"} 300',
+    'index_bulk_listed_timestamp_seconds{release="r-1"} 1003',
+    'index_bulk_batch_max_bytes{release="r-1"} 5000',
   ]) {
     t.ok(lines.includes(line), line)
   }
+  const without = metricsText(metricsParts({ segments: () => ({ ...totals, bulk: undefined }) }))
+  t.notMatch(without, /^index_bulk_\w+\{/m, 'no import in bulk, no numbers of it')
 })
 
 const promtool = spawnSync('promtool', ['--version']).error === undefined
