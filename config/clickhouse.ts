@@ -1,4 +1,4 @@
-import { custom, maybeText, readUrl, secret, text, whole } from './setting.js'
+import { custom, flag, maybeText, readUrl, secret, text, whole } from './setting.js'
 
 /** The index of stable heights in ClickHouse, which several machines share. */
 export const clickhouse = {
@@ -33,6 +33,13 @@ export const clickhouse = {
     allowed: 'a path',
     why: 'A file with the password, instead of CLICKHOUSE_PASSWORD.',
   }),
+  push: flag({
+    env: 'CLICKHOUSE_PUSH',
+    default: false,
+    why:
+      'true: this gateway writes the stable heights of its index into ClickHouse as they come. With CLUSTER_DATABASE_URL one ' +
+      'gateway of all that have it does, and another one goes on within ten seconds where it ends.',
+  }),
   timeoutMs: whole({
     env: 'CLICKHOUSE_TIMEOUT_MS',
     default: 2000,
@@ -47,15 +54,18 @@ export const clickhouse = {
 /** What contradicts itself. */
 export function clickhouseFaults({
   url,
+  push,
   password,
   passwordFile,
 }: {
+  readonly push: boolean
   readonly url: string | undefined
   readonly password: string | undefined
   readonly passwordFile: string | undefined
 }): string[] {
   const isBoth = password !== undefined && passwordFile !== undefined
   return [
+    ...(url === undefined && push ? ['CLICKHOUSE_PUSH needs CLICKHOUSE_URL'] : []),
     ...(isBoth ? ['CLICKHOUSE_PASSWORD and CLICKHOUSE_PASSWORD_FILE exclude each other: set one'] : []),
     ...(url === undefined && passwordFile !== undefined
       ? ['CLICKHOUSE_PASSWORD_FILE needs CLICKHOUSE_URL']

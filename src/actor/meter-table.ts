@@ -1,3 +1,4 @@
+import { clusterMeters } from './cluster-meters.js'
 import type { MeterRow } from './meter.js'
 import { proofMeters } from './proof-meters.js'
 import { serviceMeters } from './service-meters.js'
@@ -348,16 +349,7 @@ export const meterTable: readonly MeterRow[] = [
     kind: 'gauge',
     help: 'The day whose payments were compared last: its first second, since 1970; 0: none since the start.',
   },
-  {
-    name: 'cluster_look_seconds',
-    kind: 'gauge',
-    help: 'When the lists of this machine were last compared with those of its cluster, since 1970; 0: in none.',
-  },
-  {
-    name: 'cluster_unshared_changes',
-    kind: 'gauge',
-    help: 'Changes of the block list and of names on this machine that its cluster does not have yet.',
-  },
+  ...clusterMeters,
   { name: 'torrent_peers', kind: 'gauge', help: 'BitTorrent peers that are connected to the seeder.' },
   { name: 'torrent_sent_bytes_total', kind: 'counter', help: 'Bytes of bands sent to BitTorrent peers.' },
   {

@@ -5,8 +5,9 @@ import { Generations } from '../catalog/generations.js'
 import { ChainIndex } from '../catalog/index-reader.js'
 import { openCatalogTables } from '../catalog/tables.js'
 import type { ClickhouseClient } from '../clickhouse/clickhouse-client.js'
-import { type StableHeights, wholeHeights } from '../clickhouse/heights.js'
+import { wholeHeights } from '../clickhouse/heights.js'
 import { ensureTables, IndexPush, type PushProgress } from '../clickhouse/index-push.js'
+import { missingHeights } from '../clickhouse/stable-writer.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { folders } from '../threads/folders.js'
 import { openClickhouse } from '../threads/open-clickhouse.js'
@@ -53,7 +54,7 @@ async function pushed(
   if (isRefusal(made)) return refused(made)
   const before = await wholeHeights(client)
   if (isRefusal(before)) return refused(before)
-  const range = rangeOf(index, forkDepth, before, wanted)
+  const range = missingHeights(index, forkDepth, before, wanted)
   if (range === undefined) return failed(exitCode.notFound, 'the index has no stable heights')
   if (before !== undefined && wanted.from === undefined && range.from > before.to + 1) {
     const ends = `the index here begins at ${range.from}, and ClickHouse has heights up to ${before.to}`
@@ -77,19 +78,4 @@ async function pushed(
   const left = done.leftOut === 0 ? '' : `; ${grouped(done.leftOut)} have no place in the tables`
   process.stdout.write(`${grouped(done.rows)} rows of the heights ${range.from} to ${done.height}${left}\n`)
   return exitCode.done
-}
-
-/** Behind what is there, where nothing else is named; undefined: there is nothing stable. */
-function rangeOf(
-  index: ChainIndex,
-  forkDepth: number,
-  before: StableHeights | undefined,
-  wanted: PushWanted,
-): StableHeights | undefined {
-  const top = index.topHeight()
-  if (top === undefined || top < forkDepth) return undefined
-  const to = Math.min(wanted.to ?? top, top - forkDepth)
-  const lowest = index.linkedDown(to, to + 1)
-  const from = wanted.from ?? (before === undefined || before.to + 1 < lowest ? lowest : before.to + 1)
-  return { from: Math.max(from, lowest), to }
 }

@@ -8,6 +8,7 @@ import {
   drainOf,
   type Finding,
   findingsOf,
+  indexWorkOf,
   inWords,
   machinesNow,
   presenceOf,
@@ -120,11 +121,13 @@ function status(facts: ClusterFacts, isJson: boolean): number {
     const lags = Object.entries(engines).map(
       ([engine, health]) => `${engine} ${typeof health === 'number' ? `${health} ms` : health}`,
     )
+    const index = indexWorkOf(machine)
     const there = [presence, drainOf(machine)].filter((word) => word !== undefined).join(', ')
     const seen = presence === 'there' ? there : `${presence}, seen ${inWords(ageSeconds)} ago`
     return [
       `${node}  ${seen}  ${machine.version}  ${services.join(',')}`,
       `    lists: ${behind === 0 ? 'all changes' : `${behind} changes behind`}, ${unshared} of its own wait; ${lags.join(', ')}`,
+      ...(index === undefined ? [] : [`    ${index}`]),
       ...Object.entries(urls).map(([name, url]) => `    ${name} ${url}`),
     ].join('\n')
   })

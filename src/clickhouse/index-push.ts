@@ -27,7 +27,7 @@ const writtenAtOnce = 3
 const writeSettings = { optimize_on_insert: 0, parallel_view_processing: 1, async_insert: 0 }
 
 /** Makes the tables that are missing. */
-export async function ensureTables(client: ClickhouseClient): Promise<'done' | Refusal> {
+export async function ensureTables(client: Pick<ClickhouseClient, 'write'>): Promise<'done' | Refusal> {
   for (const statement of schemaStatements()) {
     const made = await client.write(statement)
     if (isRefusal(made)) return made
@@ -124,6 +124,10 @@ export class IndexPush {
 
   async #write({ bytes, rows }: Batch): Promise<'done' | Refusal> {
     if (rows === 0) return 'done'
-    return this.client.write(`INSERT INTO ${inputTable} FORMAT RowBinary`, bytes, writeSettings)
+    const insert = (): Promise<'done' | Refusal> =>
+      this.client.write(`INSERT INTO ${inputTable} FORMAT RowBinary`, bytes, writeSettings)
+    const written = await insert()
+    // A connection that the server had closed meanwhile is no failure of its own, and rows count once.
+    return isRefusal(written) ? insert() : written
   }
 }

@@ -21,6 +21,8 @@ export interface ClusterFacts {
 
 /** A machine that was not seen for so long is lost: it states every five seconds that it is there. */
 export const lostSeconds = 30
+/** More stable heights than that are late, unless there is much to catch up with. */
+const indexLagMax = 100
 /** Clocks that are further apart make receipts, signed orders and certificates fail. */
 const clockSeconds = 30
 
@@ -62,6 +64,13 @@ export function drainOf({ drain }: Pick<Machine, 'drain'>): string | undefined {
   return `being drained: ${items} items wait, ${bundles} bundles are under way, ${changes} changes of lists wait`
 }
 
+/** What a machine does for the index in ClickHouse; undefined: nothing. */
+export function indexWorkOf({ index }: Pick<Machine, 'index'>): string | undefined {
+  if (index === undefined) return undefined
+  if (!index.leads) return 'another machine writes the index into ClickHouse'
+  return `writes the index into ClickHouse: up to height ${index.height}, ${index.lag} stable heights behind`
+}
+
 /** What a look at the cluster found. */
 export interface Finding {
   readonly level: 'ok' | 'warning' | 'fault'
@@ -79,6 +88,7 @@ export function findingsOf(facts: ClusterFacts): Finding[] {
   return [
     ...databaseFindings(facts),
     ...presenceFindings(facts, now, there),
+    ...indexFindings(there),
     ...there.flatMap((machine) => machineFindings(machine, facts.version)),
   ]
 }
@@ -135,6 +145,18 @@ function presenceFindings(
     ),
     ...(versions.length > 1 ? [warning(`versions differ: ${versions.join(', ')}`)] : []),
   ]
+}
+
+function indexFindings(there: readonly Machine[]): Finding[] {
+  const may = there.filter(({ index }) => index !== undefined)
+  if (may.length === 0) return []
+  const leading = may.filter(({ index }) => index?.leads === true)
+  if (leading.length === 0)
+    return [fault('no machine writes the index into ClickHouse: see the logs of those with CLICKHOUSE_PUSH')]
+  return leading.map((machine) => {
+    const text = `${machine.node} ${indexWorkOf(machine)}`
+    return (machine.index?.lag ?? 0) > indexLagMax ? warning(text) : ok(text)
+  })
 }
 
 function machineFindings(machine: Machine, version: number): Finding[] {

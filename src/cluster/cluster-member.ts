@@ -7,7 +7,7 @@ import { ClusterNews } from './cluster-news.js'
 import { clusterSteps, migrateCluster, UnknownSchema } from './cluster-schema.js'
 import type { Drain, DrainState } from './drain.js'
 import { ForeignCluster, ListSharing } from './list-sharing.js'
-import { type MachineState, Machines } from './machines.js'
+import { type IndexWork, type MachineState, Machines } from './machines.js'
 import { PostgresEntries } from './postgres-entries.js'
 import type { SharedSide } from './shared-entries.js'
 
@@ -23,6 +23,8 @@ export interface MemberOptions {
   readonly log: Log
   /** Hears whether this machine is to be drained. */
   readonly drain?: Pick<Drain, 'hear'>
+  /** What it does for the index in ClickHouse; absent where it does nothing for it. */
+  readonly index?: () => IndexWork
   /** Called after each round. `isWell`: the lists were compared. */
   readonly onRound?: (isWell: boolean, unshared: number) => void
   /** How often the database is looked at without news. 3,000 unless given. */
@@ -210,6 +212,7 @@ export class ClusterMember {
       unshared,
       engines,
       steps: clusterSteps,
+      ...(this.options.index && { index: this.options.index() }),
       ...(this.#drain && { drain: this.#drain }),
     }
   }

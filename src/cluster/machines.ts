@@ -2,6 +2,14 @@ import type { PostgresSessions } from '../ledger/postgres-session.js'
 import type { NewsHealth } from './cluster-news.js'
 import type { DrainState } from './drain.js'
 
+/** The index that one machine of those that may writes into ClickHouse. */
+export interface IndexWork {
+  readonly leads: boolean
+  /** Of the one that leads: up to which height all is there, and how many stable ones are not. */
+  readonly height: number
+  readonly lag: number
+}
+
 /** What a machine states about itself, with each heartbeat. */
 export interface MachineState {
   readonly version: string
@@ -16,6 +24,8 @@ export interface MachineState {
   readonly engines: Readonly<Record<string, NewsHealth>>
   /** Steps of the tables that its release knows. */
   readonly steps: number
+  /** Absent: it does not write the index into ClickHouse, and would not. */
+  readonly index?: IndexWork
   /** Absent: it is not being drained. */
   readonly drain?: DrainState
 }

@@ -29,8 +29,8 @@ export function sharedMemory(config: Config, descriptors?: Descriptors): SharedM
     // A transfer and a window transfer of the same payload may be open at once.
     progress: new SharedArrayBuffer(progressBytes(retrieval.fetchesMax * 2)),
     // Row 0 is the fetcher's; after the edge threads' come those of the index, of the swarm, of the two services, of the cluster,
-    // and of queries.
-    meters: new SharedArrayBuffer(meterBytes(meterTable, server.edgeThreads + 6 + queries.threads)),
+    // of the writer into ClickHouse, and of queries.
+    meters: new SharedArrayBuffer(meterBytes(meterTable, server.edgeThreads + 7 + queries.threads)),
     rows: {
       source: 0,
       ingest: server.edgeThreads + 1,
@@ -38,7 +38,8 @@ export function sharedMemory(config: Config, descriptors?: Descriptors): SharedM
       payment: server.edgeThreads + 3,
       upload: server.edgeThreads + 4,
       cluster: server.edgeThreads + 5,
-      queries: server.edgeThreads + 6,
+      push: server.edgeThreads + 6,
+      queries: server.edgeThreads + 7,
     },
     tip: new Tip().memory,
     following: new Following().memory,

@@ -7,6 +7,7 @@ import type { EdgeGiven } from '../threads/edge-given.js'
 import { folders } from '../threads/folders.js'
 import type { IngestGiven } from '../threads/ingest-options.js'
 import type { BandsGiven } from '../threads/open-bands.js'
+import type { PushGiven } from '../threads/open-push.js'
 import type { SharedMemory } from '../threads/shared-memory.js'
 import type { SourceGiven } from '../threads/source-given.js'
 import type { SwarmGiven } from '../threads/swarm-options.js'
@@ -165,7 +166,10 @@ function follower(
   })
 }
 
-/** The threads for bands: one builds and publishes, where the operator gives any away; one seeds and fetches. */
+/**
+ * The threads that give the index to others. One builds and publishes bands, where the operator gives any away; one seeds and
+ * fetches them; one writes into ClickHouse.
+ */
 function publishing(config: Config, shared: SharedMemory, threads: RunningThreads): Part[] {
   const bands = (): BandsGiven => ({ settings: settingsOf(config, 'bands'), memory: shared })
   const { host } = networkOf(config)
@@ -173,5 +177,13 @@ function publishing(config: Config, shared: SharedMemory, threads: RunningThread
   return [
     ...(config.bands.publish ? [threads.part('bands', 'bands', bands)] : []),
     ...(needsSwarm(config) ? [threads.part('swarm', 'swarm', swarm)] : []),
+    ...pushing(config, shared, threads),
   ]
+}
+
+/** The thread that writes the index into ClickHouse, where the operator has this machine do that. */
+function pushing(config: Config, memory: SharedMemory, threads: RunningThreads): Part[] {
+  if (!config.clickhouse.push) return []
+  const push = (): PushGiven => ({ settings: settingsOf(config, 'push'), memory })
+  return [threads.replaceable('push', 'push', push)]
 }

@@ -27,6 +27,7 @@ export function clusterOf(
     redisUrl,
     node: nodeName(config),
     services: [...runningServices(config.services, config.server.network)],
+    pushes: config.clickhouse.push && runningServices(config.services, config.server.network).has('gateway'),
     lists: { moderation, names: namesFolder(root) },
     memory: { meters: memory.meters, rows: memory.rows },
     logLevel: config.server.logLevel,

@@ -7,6 +7,7 @@ import type { OpenThread } from '../actor/run-thread.js'
 import { programVersion } from '../actor/version.js'
 import { ClusterMember, type MemberOptions } from '../cluster/cluster-member.js'
 import { Drain } from '../cluster/drain.js'
+import type { IndexWork } from '../cluster/machines.js'
 import { sharedBlocks, sharedNames } from '../cluster/shared-sides.js'
 import { ModerationStore } from '../moderation/moderation-store.js'
 import { LocalRegistry } from '../names/local-registry.js'
@@ -20,6 +21,8 @@ export interface ClusterGiven extends Pick<MemberOptions, 'everyMs' | 'answerMs'
   /** Name of this machine. */
   readonly node: string
   readonly services: readonly string[]
+  /** It may write the index into ClickHouse. */
+  readonly pushes?: boolean
   /** Folders of the lists. */
   readonly lists: Readonly<Record<'moderation' | 'names', string>>
   readonly memory: Pick<SharedMemory, 'meters' | 'rows'>
@@ -36,7 +39,7 @@ const lookMs = 1000
 
 /** This machine in its cluster: up as soon as the lists of the cluster are here. */
 export async function openCluster(given: ClusterGiven): Promise<OpenThread> {
-  const { lists, memory, logLevel, ...more } = given
+  const { lists, memory, logLevel, pushes = false, ...more } = given
   const log = createLog(logLevel, 'cluster')
   const meters = new Meters(meterTable, memory.meters, memory.rows.cluster)
   const [looked, waiting] = [meters.of('cluster_look_seconds'), meters.of('cluster_unshared_changes')]
@@ -54,6 +57,7 @@ export async function openCluster(given: ClusterGiven): Promise<OpenThread> {
     sides,
     clock: systemClock,
     log,
+    ...(pushes && { index: indexWork(meters) }),
     onRound: (isWell, unshared) => {
       if (isWell) looked.set(Math.floor(systemClock.now() / 1000))
       waiting.set(unshared)
@@ -76,4 +80,13 @@ export async function openCluster(given: ClusterGiven): Promise<OpenThread> {
     throw error
   }
   return { log, close, onMessage: (message) => member.setUrls((message as ClusterNotice).urls) }
+}
+
+/** What the thread that writes the index states in its meters. */
+function indexWork(meters: Meters): () => IndexWork {
+  return () => ({
+    leads: meters.total('clickhouse_push_leads') > 0,
+    height: meters.total('clickhouse_push_height'),
+    lag: meters.total('clickhouse_push_lag_heights'),
+  })
 }

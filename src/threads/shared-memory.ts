@@ -21,6 +21,7 @@ export interface SharedMemory {
     readonly payment: number
     readonly upload: number
     readonly cluster: number
+    readonly push: number
     readonly queries: number
   }
   /** Of `Tip`, `Following` and `Readiness`. */

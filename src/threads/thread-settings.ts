@@ -26,6 +26,7 @@ const sections = {
   bands: ['server', 'bands', 'indexing', 'names', 'swarm'],
   cashier: ['server', 'payments', 'topUps', 'limits', 'names'],
   ingest: ['server', 'chunks', 'indexing', 'retrieval'],
+  push: ['server', 'clickhouse', 'cluster', 'indexing'],
   query: ['server', 'clickhouse', 'queries', 'retrieval'],
   source: [
     'cluster',

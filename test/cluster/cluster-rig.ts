@@ -19,7 +19,7 @@ export interface ClusterMachine extends Sharer {
   close(): Promise<void>
 }
 
-const rows = { source: 0, ingest: 0, swarm: 0, payment: 0, upload: 0, cluster: 0, queries: 0 }
+const rows = { source: 0, ingest: 0, swarm: 0, payment: 0, upload: 0, cluster: 0, push: 0, queries: 0 }
 
 export function clusterGiven(
   url: string,

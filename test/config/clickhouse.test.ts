@@ -16,6 +16,8 @@ t.test('ClickHouse is named by an address, and its password by a text or a file'
   t.match(wrong({ CLICKHOUSE_URL: 'clickhouse:8123' }), [/CLICKHOUSE_URL/])
   t.match(wrong({ CLICKHOUSE_URL: 'http://user:word@clickhouse:8123' }), [/CLICKHOUSE_URL/])
   t.match(wrong({ CLICKHOUSE_PASSWORD_FILE: '/run/secrets/clickhouse' }), [/needs CLICKHOUSE_URL/])
+  t.match(wrong({ CLICKHOUSE_PUSH: 'true' }), [/CLICKHOUSE_PUSH needs CLICKHOUSE_URL/])
+  t.same(wrong({ CLICKHOUSE_PUSH: 'true', CLICKHOUSE_URL: url }), [])
   const both = { CLICKHOUSE_URL: url, CLICKHOUSE_PASSWORD: 'word', CLICKHOUSE_PASSWORD_FILE: '/a' }
   t.match(wrong(both), [/exclude each other/])
 })
