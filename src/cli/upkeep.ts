@@ -19,6 +19,7 @@ Usage: sluice index check
        sluice index compact
        sluice index stats
        sluice index push [--from HEIGHT] [--to HEIGHT]
+       sluice index take-over [--from HEIGHT] [--to HEIGHT]
 
   check    reads every entry of every table and every segment, and prints contradictions; may run while the gateway runs.
            Ends with code 4 where something is wrong
@@ -28,6 +29,9 @@ Usage: sluice index check
   push     writes heights that no fork can replace into ClickHouse (CLICKHOUSE_URL): makes the tables that are missing, begins
            behind what is there, and may run while the gateway runs. What is written again counts once. Killed at any moment, a
            second run continues from the last record
+  take-over
+           counts heights as whole that the importer of ar-io-node has written into ClickHouse, and looks up the tags of their
+           rows. Name none that it has not written with all items and transactions: what is missing there is in no answer
 
   --from   begins with this height, also where it was written before
   --to     ends with it
@@ -54,12 +58,16 @@ export async function index(words: readonly string[]): Promise<number> {
   const config = readConfig()
   if (Array.isArray(config)) return wrong(config.join('\n  '))
   const path = join(resolve(config.server.dataPath), 'catalog')
-  if (what !== 'check' && what !== 'compact' && what !== 'stats' && what !== 'push') {
-    return wrong('give check, compact, stats or push; see sluice index --help')
+  if (what !== 'check' && what !== 'compact' && what !== 'stats' && !isShared(what)) {
+    return wrong('give check, compact, stats, push or take-over; see sluice index --help')
   }
   const bounds = [values.from, values.to].filter((text) => text !== undefined)
-  if (bounds.some((text) => !/^\d{1,9}$/.test(text)) || (what !== 'push' && bounds.length > 0))
-    return wrong('--from and --to of push want a height')
+  if (bounds.some((text) => !/^\d{1,9}$/.test(text)) || (!isShared(what) && bounds.length > 0))
+    return wrong('--from and --to of push and take-over want a height')
+  const heightIn = (text: string | undefined): number | undefined =>
+    text === undefined ? undefined : Number(text)
+  const heights = { from: heightIn(values.from), to: heightIn(values.to) }
+  if (what === 'take-over') return (await import('./clickhouse-take-over.js')).takeOverRows(config, heights)
   if (!existsSync(path)) return wrong(`there is no index at ${path}: set DATA_PATH`)
   const root = resolve(config.server.dataPath)
   const { segmentRows: rows, forkDepthMax: forkDepth } = config.indexing
@@ -67,12 +75,12 @@ export async function index(words: readonly string[]): Promise<number> {
   if (what === 'stats') return stats(path)
   await checkWhileIdle(root)
   if (what === 'check') return check(path)
-  const heightIn = (text: string | undefined): number | undefined =>
-    text === undefined ? undefined : Number(text)
-  return (await import('./clickhouse-push.js')).pushIndex(config, {
-    from: heightIn(values.from),
-    to: heightIn(values.to),
-  })
+  return (await import('./clickhouse-push.js')).pushIndex(config, heights)
+}
+
+/** What is about the index in ClickHouse. */
+function isShared(what: string | undefined): what is 'push' | 'take-over' {
+  return what === 'push' || what === 'take-over'
 }
 
 function wrong(message: string): number {

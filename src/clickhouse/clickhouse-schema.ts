@@ -75,6 +75,12 @@ export const bundleWord = 'bundle of the row'
 const tagsOf = `SELECT ${tagHash('tag.1', 'tag.2')} AS tag_hash, ${chainOrder.join(', ')}, inserted_at`
 const allTags = `if(parent_id = '', tags, arrayPushBack(tags, ('${bundleWord}', parent_id))) AS tag`
 
+/** Fills the table of tags for rows that were there before the view. What is written twice counts once. */
+export function tagLinesStatement({ from, to }: { readonly from: number; readonly to: number }): string {
+  const where = `height BETWEEN ${from} AND ${to}`
+  return `INSERT INTO ${tagTable} ${tagsOf} FROM transactions ARRAY JOIN ${allTags} WHERE ${where}`
+}
+
 /** What makes the tables that are missing; each may be carried out again. */
 export function schemaStatements(): readonly string[] {
   const columns = rowColumns.map(([name, type]) => `${name} ${type}`).join(', ')

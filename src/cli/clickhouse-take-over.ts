@@ -1,0 +1,36 @@
+import type { Config } from '../../config/read.js'
+import { systemClock } from '../actor/clock.js'
+import { takeForeignRows } from '../clickhouse/foreign-rows.js'
+import { isRefusal } from '../format/refusal.js'
+import { openClickhouse } from '../threads/open-clickhouse.js'
+import type { PushWanted } from './clickhouse-push.js'
+import { exitCode } from './exit-code.js'
+import { grouped, Progress } from './progress-line.js'
+
+/** Counts heights as whole that another program has written into ClickHouse. Resolves with the exit code. */
+export async function takeOverRows(config: Config, wanted: PushWanted): Promise<number> {
+  const client = openClickhouse(config)
+  if (client === undefined) return failed(exitCode.usage, 'CLICKHOUSE_URL is not set')
+  const progress = new Progress('take-over', systemClock)
+  try {
+    const found = await takeForeignRows(client, wanted, systemClock, (height, { from, to }) =>
+      progress.show(height - from + 1, to - from + 1, `up to height ${height}`),
+    )
+    if (found === undefined) return failed(exitCode.notFound, 'ClickHouse has no rows of these heights')
+    if (isRefusal(found)) {
+      const code = found.refused === 'upstream' ? exitCode.failed : exitCode.unreachable
+      return failed(code, found.message)
+    }
+    const { from, to, rows } = found
+    progress.end(to - from + 1, to - from + 1)
+    process.stdout.write(`heights ${from} to ${to} count as whole, with ${grouped(rows)} rows\n`)
+    return exitCode.done
+  } finally {
+    await client.close()
+  }
+}
+
+function failed(code: number, message: string): number {
+  process.stderr.write(`sluice index take-over: ${message}\n`)
+  return code
+}
