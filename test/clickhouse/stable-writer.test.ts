@@ -1,8 +1,8 @@
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
-import { StableWriter, missingHeights, type WriterState } from '../../src/clickhouse/stable-writer.js'
 import { RowBinaryWriter } from '../../src/clickhouse/row-binary.js'
+import { missingHeights, StableWriter, type WriterState } from '../../src/clickhouse/stable-writer.js'
 import { type Refusal, refuse } from '../../src/format/refusal.js'
 import { openChainHouse } from './house.js'
 
