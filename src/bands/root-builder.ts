@@ -6,7 +6,9 @@ import { type Clock, isWithin } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Row } from '../catalog/row.js'
+import { isBug } from '../format/bug.js'
 import { isRefusal } from '../format/refusal.js'
+import { isDiskError } from '../store/disk-error.js'
 import type { BandStore } from './band-store.js'
 import { type IndexManifest, manifestName, readIndexManifest } from './index-manifest.js'
 import { type HeightRange, rootTxKind, type StoredBand } from './publication.js'
@@ -69,8 +71,15 @@ export class RootBuilder {
     const heights = { start: first.height, stable: tip - forkDepth, tip }
     const built: string[] = []
     for (const band of planRootBands(present, heights, due, historyBlocks)) {
-      const id = await this.#build(band, tip, stored)
-      if (id !== undefined) built.push(id)
+      try {
+        const id = await this.#build(band, tip, stored)
+        if (id !== undefined) built.push(id)
+      } catch (error) {
+        if (isBug(error) || isDiskError(error)) throw error
+        // One that cannot be built keeps no other one back.
+        const { role, range } = band
+        this.log.error({ err: error, role, range }, 'a band could not be built')
+      }
     }
     return built
   }
@@ -118,6 +127,8 @@ export class RootBuilder {
       const id = idWith(metadata)
       if (!(await this.bandStore.place(draft, 'own', rootTxKind.index, id))) return undefined
       const ms = Math.round(this.clock.monotonic() - started)
+      if (writer.leftOut > 0)
+        this.log.warn({ band: id, records: writer.leftOut }, 'records were left out, whose ids crowd a table')
       this.log.info({ band: id, records, ms }, 'a band was built')
       return id
     } catch (error) {

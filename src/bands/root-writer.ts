@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto'
-import { writeFile } from 'node:fs/promises'
+import { closeSync, openSync, readSync } from 'node:fs'
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { canonicalJson } from '../format/canonical-json.js'
+import { recordHeadBytes } from '../format/cdb64.js'
 import { PackWriter } from '../format/message-pack.js'
 import { checkCdb, checkMemory } from '../store/cdb-check.js'
 import { CdbSearch, closeCdb, openCdb } from '../store/cdb-reader.js'
@@ -16,6 +18,8 @@ import {
 } from './index-manifest.js'
 import { itemHeaderMaxBytes, placeMaxBytes, type RootRecord, readPlace, writePlace } from './root-record.js'
 
+/** Each leaves out one record more of each crowded table, which moves all others: ids are not made for many numbers of slots. */
+const triesMax = 16
 /** Records looked up again in each partition after it was written. */
 const samplesMax = 32
 const keyBytes = 32
@@ -38,6 +42,8 @@ export class RootIndexWriter {
   readonly #out: PackWriter
   readonly #scratch = cdbScratch()
   readonly #memory = checkMemory()
+  /** Records that are in no partition, because their ids crowd a table: they are hints, which can be missing. */
+  leftOut = 0
 
   constructor(private readonly folder: string) {
     this.#sorter = new ExternalSort(folder, 'records', sortOptions)
@@ -86,29 +92,64 @@ export class RootIndexWriter {
     const prefix = first.toString(16).padStart(2, '0')
     const filename = `${prefix}.cdb`
     const path = join(this.folder, filename)
-    const samples = new Samples()
-    let writer: CdbWriter | undefined
-    try {
-      for (const bucket of this.#sorter.group(first)) {
-        writer ??= new CdbWriter(path, this.#scratch)
-        while (bucket.next()) {
-          writer.add(bucket.bytes, bucket.start, keyBytes, bucket.valueBytes)
-          samples.offer(bucket.bytes, bucket.start, bucket.valueBytes)
-        }
-        // A bucket takes some hundredths of a second; others on this thread have their turn then.
-        await turn()
-      }
-      if (writer === undefined) return undefined
-      writer.finish()
-    } finally {
-      writer?.close()
+    const left = new Set<string>()
+    let written = await this.#records(first, path, left)
+    for (let tries = 1; written !== undefined && written.writer.crowded.length > 0; tries += 1) {
+      if (tries === triesMax) throw new Error(`${filename} has ids that were made to crowd a table`)
+      for (const key of keysAt(path, written.writer.crowded)) left.add(key)
+      await rm(path)
+      written = await this.#records(first, path, left)
     }
+    if (written === undefined) return undefined
+    const { writer, samples } = written
+    this.leftOut += left.size
     const checked = await checkCdb(path, { keyBytes, firstByte: first }, this.#memory)
     if (typeof checked === 'string') throw new Error(`${filename} was not written well: ${checked}`)
     if (checked.records !== writer.records) throw new Error(`${filename} has lost records`)
     samples.check(path)
     const { records: recordCount, sizeBytes: size, sha256 } = checked
     return { prefix, location: { type: 'file', filename }, recordCount, size, sha256 }
+  }
+
+  /** Writes one file of the records with this first byte but for those in `left` (hexadecimal); undefined: there are none. */
+  async #records(
+    first: number,
+    path: string,
+    left: ReadonlySet<string>,
+  ): Promise<{ readonly writer: CdbWriter; readonly samples: Samples } | undefined> {
+    const samples = new Samples()
+    let writer: CdbWriter | undefined
+    try {
+      for (const bucket of this.#sorter.group(first)) {
+        writer ??= new CdbWriter(path, this.#scratch)
+        while (bucket.next()) {
+          const { bytes, start, valueBytes } = bucket
+          if (left.size > 0 && left.has(bytes.toString('hex', start, start + keyBytes))) continue
+          writer.add(bytes, start, keyBytes, valueBytes)
+          samples.offer(bytes, start, valueBytes)
+        }
+        // A bucket takes some hundredths of a second; others on this thread have their turn then.
+        await turn()
+      }
+      writer?.finish()
+    } finally {
+      writer?.close()
+    }
+    return writer === undefined ? undefined : { writer, samples }
+  }
+}
+
+/** The keys of the records at these positions, in hexadecimal. */
+function keysAt(path: string, positions: readonly number[]): string[] {
+  const file = openSync(path, 'r')
+  try {
+    return positions.map((position) => {
+      const key = Buffer.alloc(keyBytes)
+      readSync(file, key, 0, keyBytes, position + recordHeadBytes)
+      return key.toString('hex')
+    })
+  } finally {
+    closeSync(file)
   }
 }
 

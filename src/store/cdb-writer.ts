@@ -10,6 +10,7 @@ import {
   tableOf,
   writeU64,
 } from '../format/cdb64.js'
+import { runMax } from '../format/cdb64-lookup.js'
 import { Chains, writeAll } from './chains.js'
 
 /** Bytes gathered before they are written. */
@@ -44,6 +45,8 @@ function viewOf(bytes: Uint8Array): DataView {
  */
 export class CdbWriter {
   records = 0
+  /** Where records lie whose slots are in a row of more full slots than readers search: one for each such table. See `finish`. */
+  readonly crowded: number[] = []
   readonly #file: number
   readonly #slots: Chains
   readonly #words: Int32Array
@@ -131,7 +134,11 @@ export class CdbWriter {
     this.#written += bytes.length
   }
 
-  /** Writes the tables and the header. Nothing can be added any more. The file is not synced. */
+  /**
+   * Writes the tables and the header. Nothing can be added any more. The file is not synced. Where `crowded` is not empty then,
+   * no reader takes the file: the hash has no key, so ids can be made that fall on one stretch of a table. With one record less
+   * the number of slots is another one, and so the place of each.
+   */
   finish(): { readonly sizeBytes: number } {
     try {
       this.#flush()
@@ -177,6 +184,22 @@ export class CdbWriter {
     }
     const start = (table * slotBlockBytes) >> 2
     this.#settle(this.#words, start, start + (held >> 2), slots, at)
+    const position = this.#crowdedIn(slots, at)
+    if (position !== undefined) this.crowded.push(position)
+  }
+
+  /** Position of the record of the first slot that has too many full ones before it; undefined: no slot has. */
+  #crowdedIn(slots: number, at: number): number | undefined {
+    if (slots <= runMax) return undefined
+    const words = this.scratch.tables
+    // Half of the slots are empty: two rounds find a row that goes over the end.
+    for (let slot = 0, run = 0; slot < 2 * slots; slot += 1) {
+      const word = at + (slot % slots) * slotWords
+      const [lo, hi] = [words[word + 2] as number, words[word + 3] as number]
+      run = lo === 0 && hi === 0 ? 0 : run + 1
+      if (run > runMax) return (lo >>> 0) + hi * 2 ** 32
+    }
+    return undefined
   }
 
   /** Each entry into the first free slot at or behind its own, in the order of the records. */
