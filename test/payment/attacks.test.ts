@@ -104,7 +104,7 @@ t.test('a payment on a chain that is lost again is taken back from the key, too'
           quantity: 1000n,
           sender: 'nobody',
           recipient: 'us',
-          destination: alias,
+          beneficiary: alias,
           isFinal: true,
           isSettled: false,
         }

@@ -9,7 +9,7 @@ import { type ChainReader, depthsOf, type NoPayment, type SeenPayment } from './
 
 type ArweaveNodes = Pick<Chain, 'transaction' | 'agreedTransaction' | 'pendingTransaction' | 'agreedStatus'>
 
-const destinationTag = 'Turbo-Credit-Destination-Address'
+const beneficiaryTag = 'Turbo-Credit-Destination-Address'
 
 /**
  * Payments in AR. Ids and signatures of transactions are checked here, so a node cannot make one up. A transaction without a
@@ -49,8 +49,8 @@ export class ArweaveReader implements ChainReader {
 
 function paymentIn(tx: Transaction): Omit<SeenPayment, 'isFinal' | 'isSettled'> {
   const { id, target, quantity, tags } = tx
-  const named = tags.find((tag) => Buffer.from(tag.name).toString() === destinationTag)
-  const destination = named === undefined ? {} : { destination: Buffer.from(named.value).toString() }
+  const named = tags.find((tag) => Buffer.from(tag.name).toString() === beneficiaryTag)
+  const beneficiary = named === undefined ? {} : { beneficiary: Buffer.from(named.value).toString() }
   const key = recoveredKey(tx)
   return {
     id,
@@ -59,6 +59,6 @@ function paymentIn(tx: Transaction): Omit<SeenPayment, 'isFinal' | 'isSettled'> 
     // No data item can be signed as that address: items of this key are of type 3.
     ...(key === undefined ? {} : { account: nativeAddress(3, key) }),
     recipient: encodeBase64url(target),
-    ...destination,
+    ...beneficiary,
   }
 }

@@ -4,9 +4,9 @@ import { type Refusal, refuse } from '../../format/refusal.js'
 import { spelled } from '../books/wallets.js'
 import type { TokenWord } from '../prices/rates.js'
 import {
+  beneficiaryIn,
   type ChainReader,
   depthsOf,
-  destinationIn,
   type NoPayment,
   type SeenPayment,
 } from './seen-payment.js'
@@ -86,7 +86,7 @@ export class EvmReader implements ChainReader {
   }
 }
 
-type Paid = Pick<SeenPayment, 'quantity' | 'sender' | 'recipient' | 'destination'>
+type Paid = Pick<SeenPayment, 'quantity' | 'sender' | 'recipient' | 'beneficiary'>
 
 function coinIn({ from, to, value, input }: Fields): Paid | NoPayment {
   if (!isAddress(from) || !isAddress(to) || !isQuantity(value))
@@ -95,11 +95,11 @@ function coinIn({ from, to, value, input }: Fields): Paid | NoPayment {
     quantity: BigInt(value),
     sender: spelled(from),
     recipient: spelled(to),
-    ...aimedAt(textOf(input, 2)),
+    ...beneficiaryOf(textOf(input, 2)),
   }
 }
 
-/** A transfer of a token: the call of its contract, with the destination's text behind. */
+/** A transfer of a token: the call of its contract, with the beneficiary's text behind. */
 function tokenIn({ from, to, input }: Fields, contract: string): Paid | NoPayment {
   const isCall = isAddress(to) && to.toLowerCase() === contract.toLowerCase() && typeof input === 'string'
   if (!isCall || !isAddress(from) || !input.startsWith(transferCall) || input.length < callChars)
@@ -109,7 +109,7 @@ function tokenIn({ from, to, input }: Fields, contract: string): Paid | NoPaymen
   if (!isAddress(recipient) || !isQuantity(amount))
     return { wrong: 'The transaction is no transfer of this token' }
   const facts = { quantity: BigInt(amount), sender: spelled(from), recipient: spelled(recipient) }
-  return { ...facts, ...aimedAt(textOf(input, callChars)) }
+  return { ...facts, ...beneficiaryOf(textOf(input, callChars)) }
 }
 
 /** The log of the contract must confirm the transfer that the call requested. */
@@ -123,9 +123,9 @@ function isLogged({ logs }: Fields, contract: string, { sender, recipient, quant
   })
 }
 
-function aimedAt(text: string): Pick<SeenPayment, 'destination'> {
-  const destination = destinationIn(text)
-  return destination === undefined ? {} : { destination }
+function beneficiaryOf(text: string): Pick<SeenPayment, 'beneficiary'> {
+  const beneficiary = beneficiaryIn(text)
+  return beneficiary === undefined ? {} : { beneficiary }
 }
 
 function textOf(input: unknown, start: number): string {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../actor/clock.js'
 import { JsonPeer } from '../../admission/json-peer.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
-import { type ChainReader, destinationIn, type NoPayment, type SeenPayment } from './seen-payment.js'
+import { beneficiaryIn, type ChainReader, type NoPayment, type SeenPayment } from './seen-payment.js'
 
 export interface KyveOptions {
   /** A node: the REST interface of the Cosmos SDK. */
@@ -69,9 +69,9 @@ function paidIn({ messages, memo }: Fields): Omit<SeenPayment, 'id' | 'isFinal' 
     !/^\d{1,39}$/.test(text)
   )
     return { wrong: 'The transaction is no transfer of KYVE' }
-  const destination = destinationIn(typeof memo === 'string' ? memo.slice(0, 1000) : '')
-  const aim = destination === undefined ? {} : { destination }
-  return { quantity: BigInt(text), sender, recipient, ...aim }
+  const beneficiary = beneficiaryIn(typeof memo === 'string' ? memo.slice(0, 1000) : '')
+  const named = beneficiary === undefined ? {} : { beneficiary }
+  return { quantity: BigInt(text), sender, recipient, ...named }
 }
 
 function fieldsOf(value: unknown): Fields {

@@ -23,7 +23,7 @@ export interface PaymentTermsParts {
   readonly now: () => number
 }
 
-type Facts = Pick<TopUp, 'quantity' | 'sender' | 'recipient' | 'aim' | 'destination' | 'height'>
+type Facts = Pick<TopUp, 'quantity' | 'sender' | 'recipient' | 'beneficiary' | 'wallet' | 'height'>
 type Price = Pick<TopUp, 'winc' | 'usdEquivalent' | 'pricedMs'>
 
 /** What a payment that a chain shows comes to: for whom, and how many credits. */
@@ -41,7 +41,16 @@ export class PaymentTerms {
     if ('status' in facts) return facts
     const price = await this.#price(token, seen)
     if (isRefusal(price) || 'status' in price) return price
-    return { state: 'pending', chain, token, id, ...facts, ...price, createdMs: this.parts.now(), credits: 0 }
+    return {
+      state: 'pending',
+      chain,
+      token,
+      id,
+      ...facts,
+      ...price,
+      createdMs: this.parts.now(),
+      timesCredited: 0,
+    }
   }
 
   /**
@@ -51,7 +60,7 @@ export class PaymentTerms {
    */
   async due(noted: TopUp, seen: SeenPayment): Promise<TopUp | Unpayable | Refusal> {
     const { token, id, quantity, createdMs, pricedMs = createdMs } = noted
-    const { height: _height, aim: _aim, ...rest } = noted
+    const { height: _height, beneficiary: _beneficiary, ...rest } = noted
     const facts = await this.#facts(token, id, seen, noted)
     if ('status' in facts) return facts
     const isHeld = quantity === facts.quantity && this.parts.now() - pricedMs < quoteLifeMs
@@ -61,14 +70,17 @@ export class PaymentTerms {
   }
 
   /** What its chain has differently from what was credited, in words for the operator; undefined where nothing. */
-  difference({ token, quantity, sender, recipient, aim }: TopUp, seen: SeenPayment): string | undefined {
+  difference(
+    { token, quantity, sender, recipient, beneficiary }: TopUp,
+    seen: SeenPayment,
+  ): string | undefined {
     if (seen.recipient !== (recipient ?? this.#own(token)))
       return 'credited here, and paid to another address'
     if (String(seen.quantity) !== quantity) return `${seen.quantity} on its chain, ${quantity} here`
     if (seen.sender !== sender) return `sent by ${seen.sender} on its chain, by ${sender} here`
     // Records of earlier versions do not say what the sender named.
-    if (recipient === undefined || seen.destination === aim) return undefined
-    return `for ${seen.destination ?? 'its sender'} on its chain, for ${aim ?? 'its sender'} here`
+    if (recipient === undefined || seen.beneficiary === beneficiary) return undefined
+    return `for ${seen.beneficiary ?? 'its sender'} on its chain, for ${beneficiary ?? 'its sender'} here`
   }
 
   #own(token: TokenWord): string {
@@ -77,7 +89,7 @@ export class PaymentTerms {
 
   async #facts(token: TokenWord, id: string, seen: SeenPayment, noted?: TopUp): Promise<Facts | Unpayable> {
     const { excluded, wallets } = this.parts
-    const { quantity, sender, account = sender, recipient, destination: aim, height } = seen
+    const { quantity, sender, account = sender, recipient, beneficiary, height } = seen
     // An address that was in use at the report is the service's also where the settings name another one since.
     if (recipient !== this.#own(token) && recipient !== noted?.recipient)
       return { status: 400, text: `Payment transaction '${id}' was not sent to the address of this service` }
@@ -87,14 +99,15 @@ export class PaymentTerms {
       const text = `Payment transaction '${id}' has sender that is on the excluded address list: '${sender}'`
       return { status: 403, text }
     }
-    const isAimed = aim !== undefined && addressKind(aim) !== undefined && spelled(aim) !== sender
-    const destination = await wallets.find(isAimed ? aim : account)
+    const isForAnother =
+      beneficiary !== undefined && addressKind(beneficiary) !== undefined && spelled(beneficiary) !== sender
+    const wallet = await wallets.find(isForAnother ? beneficiary : account)
     return {
       quantity: String(quantity),
       sender,
       recipient,
-      destination,
-      ...(aim === undefined ? {} : { aim }),
+      wallet,
+      ...(beneficiary === undefined ? {} : { beneficiary }),
       ...(height === undefined ? {} : { height }),
     }
   }

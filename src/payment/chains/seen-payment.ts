@@ -11,7 +11,7 @@ export interface SeenPayment {
   readonly account?: string
   readonly recipient: string
   /** The beneficiary, where the sender names another one than himself. */
-  readonly destination?: string
+  readonly beneficiary?: string
   /** Enough blocks are on top of it. */
   readonly isFinal: boolean
   /** So many are on top that it is not looked at any more. */
@@ -45,8 +45,8 @@ export function depthsOf(confirmations: number, wanted: number): Pick<SeenPaymen
 }
 
 /** A text that names the beneficiary of a payment, as wallets of several chains carry it. */
-const destinationShape = /turboCreditDestinationAddress=([\w-]{1,128})/
+const beneficiaryShape = /turboCreditDestinationAddress=([\w-]{1,128})/
 
-export function destinationIn(text: string): string | undefined {
-  return destinationShape.exec(text)?.[1]
+export function beneficiaryIn(text: string): string | undefined {
+  return beneficiaryShape.exec(text)?.[1]
 }

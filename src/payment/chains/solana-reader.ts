@@ -3,7 +3,7 @@ import { JsonPeer } from '../../admission/json-peer.js'
 import { decodeBase58 } from '../../format/base58.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import type { TokenWord } from '../prices/rates.js'
-import { type ChainReader, destinationIn, type NoPayment, type SeenPayment } from './seen-payment.js'
+import { beneficiaryIn, type ChainReader, type NoPayment, type SeenPayment } from './seen-payment.js'
 
 export interface SolanaOptions {
   /** A node (Solana JSON-RPC over HTTP). */
@@ -63,9 +63,9 @@ export class SolanaReader implements ChainReader {
     const mint = this.options.mints[token]
     const quantity = mint === undefined ? this.#coins(keys, meta) : this.#tokens(mint, meta)
     if (quantity <= 0n) return { wrong: 'The transaction does not pay this service' }
-    const destination = destinationIn(listOf(meta.logMessages).map(String).join('\n'))
-    const aim = destination === undefined ? {} : { destination }
-    return { quantity, sender, recipient: this.options.wallet, ...aim }
+    const beneficiary = beneficiaryIn(listOf(meta.logMessages).map(String).join('\n'))
+    const aimed = beneficiary === undefined ? {} : { beneficiary }
+    return { quantity, sender, recipient: this.options.wallet, ...aimed }
   }
 
   #coins(keys: readonly string[], meta: Fields): bigint {

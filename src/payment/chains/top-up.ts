@@ -12,18 +12,18 @@ export interface TopUp {
   readonly winc: string
   readonly usdEquivalent: string
   readonly sender: string
-  /** Who was paid. Records of earlier versions have none, nor the next one. */
+  /** Who was paid. Records of earlier versions have no recipient and no beneficiary. */
   readonly recipient?: string
   /** Whom the sender names for the credits, as he writes it. */
-  readonly aim?: string
+  readonly beneficiary?: string
   /** The wallet that gets the credits. */
-  readonly destination: string
+  readonly wallet: string
   readonly createdMs: number
-  /** When `winc` was computed, in the ledger's time; in records of earlier versions `createdMs`. */
+  /** When `winc` was computed. Records of earlier versions have none: it was at `createdMs`. */
   readonly pricedMs?: number
   readonly height?: number
   /** How often it was credited: after a reorganization that took it away it may come again. */
-  readonly credits: number
+  readonly timesCredited: number
   readonly why?: string
   /** Since when no node has it in a block. */
   readonly missingMs?: number
@@ -39,6 +39,27 @@ export function topUpKey(chain: string, id: string): string {
   return `${chain}:${id.startsWith('0x') || chain === 'kyve' ? id.toLowerCase() : id}`
 }
 
+/** A payment as it is stored (JSON): the names of three fields are those of the first version. */
+export type StoredTopUp = Omit<TopUp, 'beneficiary' | 'wallet' | 'timesCredited'> & {
+  readonly aim?: string
+  readonly destination: string
+  readonly credits: number
+}
+
+/** Reads what `encodeTopUp` wrote. */
 export function readTopUp(record: LedgerRecord): TopUp {
-  return JSON.parse(record.value) as TopUp
+  const {
+    aim,
+    destination: wallet,
+    credits: timesCredited,
+    ...rest
+  } = JSON.parse(record.value) as StoredTopUp
+  return { ...rest, ...(aim === undefined ? {} : { beneficiary: aim }), wallet, timesCredited }
+}
+
+/** The value of a payment's record. */
+export function encodeTopUp(topUp: TopUp): string {
+  const { beneficiary, wallet: destination, timesCredited: credits, ...rest } = topUp
+  const aim = beneficiary === undefined ? {} : { aim: beneficiary }
+  return JSON.stringify({ ...rest, ...aim, destination, credits } satisfies StoredTopUp)
 }

@@ -62,14 +62,14 @@ function readBody(body: Uint8Array): { readonly tx_id?: unknown } | undefined {
 }
 
 function transactionView(topUp: TopUp): object {
-  const { id, token, quantity, winc, destination, sender, height, createdMs, state, why } = topUp
+  const { id, token, quantity, winc, wallet, sender, height, createdMs, state, why } = topUp
   return {
     transactionId: id,
     tokenType: token,
     transactionQuantity: quantity,
     winstonCreditAmount: winc,
-    destinationAddress: destination,
-    destinationAddressType: addressKind(destination) ?? token,
+    destinationAddress: wallet,
+    destinationAddressType: addressKind(wallet) ?? token,
     transactionSenderAddress: sender,
     createdDate: new Date(createdMs).toISOString(),
     adjustments: [],

@@ -16,7 +16,7 @@ import { accountOf } from '../books/wallets.js'
 import type { TokenWord } from '../prices/rates.js'
 import { PaymentTerms, type PaymentTermsParts, type Unpayable } from './payment-terms.js'
 import type { ChainReader, SeenPayment } from './seen-payment.js'
-import { topUpKind as kind, readTopUp, type TopUp, topUpKey, watchedKind } from './top-up.js'
+import { encodeTopUp, topUpKind as kind, readTopUp, type TopUp, topUpKey, watchedKind } from './top-up.js'
 
 /** The result of a reported payment. */
 export type TopUpOutcome = { readonly topUp: TopUp; readonly isNew: boolean } | Unpayable | Refusal
@@ -97,7 +97,7 @@ export class TopUps {
     if ('wrong' in seen) return { status: 400, text: seen.wrong }
     const made = await this.#terms.first(token, reader.chain, id, seen)
     if (!('state' in made)) return made
-    const change = { kind, key, value: JSON.stringify(made), expected: 0 }
+    const change = { kind, key, value: encodeTopUp(made), expected: 0 }
     const outcome = await this.parts.ledger.commit({ transfers: [], records: [change, watched(key)] })
     // Another request reported it at the same time.
     const isFirst = !isRejected(outcome)
@@ -120,7 +120,7 @@ export class TopUps {
    */
   async #again(stored: LedgerRecord, client: string): Promise<TopUp> {
     const before = readTopUp(stored)
-    const { token, chain, id, credits } = before
+    const { token, chain, id, timesCredited } = before
     const reader = this.#readers.get(token)
     const questions = this.#strange.get(chain)
     if (reader === undefined || questions === undefined) return before
@@ -131,7 +131,7 @@ export class TopUps {
       if ('wrong' in seen) return { status: 400, text: seen.wrong }
       const made = await this.#terms.first(token, chain, id, seen)
       if (!('state' in made)) return made
-      const topUp = await this.#replace(stored, { ...made, credits }, [], [watched(stored.key)])
+      const topUp = await this.#replace(stored, { ...made, timesCredited }, [], [watched(stored.key)])
       const now = await this.parts.ledger.record(kind, stored.key)
       return { topUp: now === undefined ? topUp : await this.#settle(now, seen), isNew: true }
     })
@@ -214,7 +214,7 @@ export class TopUps {
     const credited = await this.#credit(stored, due, seen)
     const { account, sender } = seen
     // Who asks for the balance of the sender finds it there, and what others have put to that address is moved there.
-    if (account === credited.destination) await this.parts.wallets.learn(account, sender)
+    if (account === credited.wallet) await this.parts.wallets.learn(account, sender)
     return credited
   }
 
@@ -239,19 +239,19 @@ export class TopUps {
       senderAddress: sender,
       blockHeight: seen.height === undefined ? '' : String(seen.height),
     }
-    const transferId = `topup:${stored.key}:${topUp.credits}`
+    const transferId = `topup:${stored.key}:${topUp.timesCredited}`
     const facts = { debit: `source:${chain}`, amount: BigInt(winc), reason: 'crypto_payment', reference: id }
-    const credited: TopUp = { ...topUp, state: 'credited', credits: topUp.credits + 1 }
-    const { wallet, outcome } = await wallets.deposit(topUp.destination, (wallet) => ({
+    const credited: TopUp = { ...topUp, state: 'credited', timesCredited: topUp.timesCredited + 1 }
+    const { wallet, outcome } = await wallets.deposit(topUp.wallet, (wallet) => ({
       transfers: [{ id: transferId, kind: 'posted', credit: accountOf(wallet), ...facts, about }],
       records: [
-        changed(stored, { ...credited, destination: wallet }),
+        changed(stored, { ...credited, wallet }),
         historyRecord(wallet, now(), transferId),
         dayRecord(topUpDayKind, now(), stored.key),
         ...(seen.isSettled ? [unwatched(stored.key)] : []),
       ],
     }))
-    return this.#written(outcome, stored.key, { ...credited, destination: wallet })
+    return this.#written(outcome, stored.key, { ...credited, wallet })
   }
 
   async #missing(stored: LedgerRecord, topUp: TopUp): Promise<TopUp> {
@@ -262,13 +262,13 @@ export class TopUps {
 
   /** The chain does not have it any more: what was credited is taken back, also where it was spent. */
   async #reverse(stored: LedgerRecord, topUp: TopUp): Promise<TopUp> {
-    const { winc, chain, id, credits } = topUp
+    const { winc, chain, id, timesCredited } = topUp
     // Its key may have taken the credits over since.
-    const destination = await this.parts.wallets.find(topUp.destination)
+    const wallet = await this.parts.wallets.find(topUp.wallet)
     const transfer: MoveOrder = {
-      id: `topup-reversed:${stored.key}:${credits}`,
+      id: `topup-reversed:${stored.key}:${timesCredited}`,
       kind: 'posted',
-      debit: accountOf(destination),
+      debit: accountOf(wallet),
       credit: `source:${chain}`,
       amount: BigInt(winc),
       reason: 'reorganization',
@@ -276,7 +276,7 @@ export class TopUps {
       mayOverdraw: true,
     }
     this.parts.log.warn(
-      { chain, transaction: id, winc, destination },
+      { chain, transaction: id, winc, destination: wallet },
       'a payment was taken back: its chain lost it',
     )
     // It is waited for anew. How long its price holds was decided by its report.
@@ -308,7 +308,7 @@ export class TopUps {
 }
 
 function changed({ key, version }: LedgerRecord, next: TopUp): RecordChange {
-  return { kind, key, value: JSON.stringify(next), expected: version }
+  return { kind, key, value: encodeTopUp(next), expected: version }
 }
 
 function found({ missingMs, ...topUp }: TopUp): TopUp {

@@ -6,7 +6,7 @@ import { isRejected, type MoneyLedger } from '../../ledger/ledger-port.js'
 import type { MoveOrder, Transfer } from '../../ledger/transfer.js'
 import type { BalanceView } from '../books/accounts.js'
 import { accountOf, addressKind, spelled, Wallets } from '../books/wallets.js'
-import type { TopUp } from '../chains/top-up.js'
+import { type StoredTopUp, topUpKind, watchedKind } from '../chains/top-up.js'
 import type { Oracle } from '../prices/oracle.js'
 import { type Promotion, promotionCountKind } from '../prices/promotions.js'
 import { rateNumber } from '../prices/rates.js'
@@ -103,16 +103,19 @@ export class CreditsDesk {
     meters.of('payment_oracle_age_seconds').set((oracle.about.ageMs ?? 0) / 1000)
   }
 
-  /** Payments on chains that are waited for. Credited ones that may still be taken back lie between them in the list. */
-  async #pending(): Promise<TopUp[]> {
+  /**
+   * Payments on chains that are waited for, in the fields of their records, which the operator's API answers. Credited ones that
+   * may still be taken back lie between them in the list.
+   */
+  async #pending(): Promise<StoredTopUp[]> {
     const { ledger } = this.parts
-    const found: TopUp[] = []
+    const found: StoredTopUp[] = []
     let looked = 0
     for (let after = ''; found.length < pendingMax && looked < watchedMax; ) {
-      const watched = await ledger.records('topup-watched', '', after, pendingMax)
-      const records = await Promise.all(watched.map(({ key }) => ledger.record('topup', key)))
+      const watched = await ledger.records(watchedKind, '', after, pendingMax)
+      const records = await Promise.all(watched.map(({ key }) => ledger.record(topUpKind, key)))
       const topUps = records.flatMap((record) =>
-        record === undefined ? [] : [JSON.parse(record.value) as TopUp],
+        record === undefined ? [] : [JSON.parse(record.value) as StoredTopUp],
       )
       found.push(...topUps.filter(({ state }) => state === 'pending'))
       const last = watched.at(-1)

@@ -184,7 +184,7 @@ t.test('each fact is the one of the final transaction', async (t) => {
     { now: { quantity: 2_000n }, gets: [alice, '1532'] },
     { now: { quantity: 0n } },
     { now: { sender: bob }, gets: [bob, '766000'] },
-    { now: { destination: bob }, gets: [bob, '766000'] },
+    { now: { beneficiary: bob }, gets: [bob, '766000'] },
     { now: { sender: carol } },
     { now: { recipient: bob } },
   ]
@@ -206,7 +206,7 @@ t.test('a credited payment that its chain has otherwise since is credited as it 
   const rig = await paymentRig(t, { readers: [chain], addresses: { arweave: own } })
   chain.show({ isFinal: true, height: 7 })
   t.equal((await tell(rig)).status, 200)
-  for (const now of [{ quantity: 2_000_000n }, { destination: bob }, { sender: carol, destination: carol }]) {
+  for (const now of [{ quantity: 2_000_000n }, { beneficiary: bob }, { sender: carol, beneficiary: carol }]) {
     chain.show(now)
     await rig.service.recheck()
     await rig.service.recheck()

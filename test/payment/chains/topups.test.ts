@@ -130,7 +130,7 @@ t.test('pending, credited once, lost by its chain, and back again', async (t) =>
 t.test('what was spent before a chain lost the payment is owed', async (t) => {
   const chain = new ShownChain()
   const rig = await paymentRig(t, { readers: [chain], addresses: { arweave: own }, lostMs: 0 })
-  chain.show({ isFinal: true, quantity: 10_000_000n, destination: bob })
+  chain.show({ isFinal: true, quantity: 10_000_000n, beneficiary: bob })
   t.equal((await rig.post('/v1/account/balance/arweave', '{"tx_id":"tx"}')).status, 200)
   t.equal((await rig.service.balanceOf(bob))?.winc, '7660000', 'for the destination that the sender named')
   await rig.service.credits.reserve({ itemId: 'i', bytes: 0, address: bob, signatureType: 1, paidBy: [] })
