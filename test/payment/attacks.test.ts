@@ -106,7 +106,7 @@ t.test('a payment on a chain that is lost again is taken back from the key, too'
           recipient: 'us',
           beneficiary: alias,
           isFinal: true,
-          isSettled: false,
+          isBeyondWatching: false,
         }
       : 'unknown'
   const reader = { chain: 'arweave', tokens: ['arweave'] as const, find, close: async () => undefined }

@@ -182,7 +182,14 @@ t.test('every route, with rubbish in every place', async (t) => {
     find: async (_, id): Promise<SeenPayment | 'unknown'> =>
       id.length % 2 === 0
         ? 'unknown'
-        : { id, sender: pick(addresses), recipient: own, quantity: 1000n, isFinal: true, isSettled: true },
+        : {
+            id,
+            sender: pick(addresses),
+            recipient: own,
+            quantity: 1000n,
+            isFinal: true,
+            isBeyondWatching: true,
+          },
     close: async () => undefined,
   }
   const rig = await paymentRig(t, {

@@ -46,7 +46,7 @@ async function house(t: Test, url?: string): Promise<House> {
       recipient: own,
       quantity: 10n ** 13n,
       isFinal: true,
-      isSettled: true,
+      isBeyondWatching: true,
     }),
     close: async () => undefined,
   }

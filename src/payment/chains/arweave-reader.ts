@@ -47,7 +47,7 @@ export class ArweaveReader implements ChainReader {
   }
 }
 
-function paymentIn(tx: Transaction): Omit<SeenPayment, 'isFinal' | 'isSettled'> {
+function paymentIn(tx: Transaction): Omit<SeenPayment, 'isFinal' | 'isBeyondWatching'> {
   const { id, target, quantity, tags } = tx
   const named = tags.find((tag) => Buffer.from(tag.name).toString() === beneficiaryTag)
   const beneficiary = named === undefined ? {} : { beneficiary: Buffer.from(named.value).toString() }

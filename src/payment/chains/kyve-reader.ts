@@ -44,7 +44,7 @@ export class KyveReader implements ChainReader {
     const paid = paidIn(fieldsOf(fieldsOf(tx).body))
     if ('wrong' in paid) return paid
     const height = /^\d{1,15}$/.test(String(response.height)) ? { height: Number(response.height) } : {}
-    return { ...paid, id: hash, isFinal: true, isSettled: true, ...height }
+    return { ...paid, id: hash, isFinal: true, isBeyondWatching: true, ...height }
   }
 
   close(): Promise<void> {
@@ -55,7 +55,10 @@ export class KyveReader implements ChainReader {
 const silent = refuse('upstream', 'upstream', 'the node of kyve does not answer')
 
 /** One message that sends coins, and nothing else: who of several would be credited? */
-function paidIn({ messages, memo }: Fields): Omit<SeenPayment, 'id' | 'isFinal' | 'isSettled'> | NoPayment {
+function paidIn({
+  messages,
+  memo,
+}: Fields): Omit<SeenPayment, 'id' | 'isFinal' | 'isBeyondWatching'> | NoPayment {
   const [message, ...others] = Array.isArray(messages) ? messages.map(fieldsOf) : []
   if (message?.['@type'] !== sendType || others.length > 0)
     return { wrong: 'The transaction is no transfer of KYVE' }

@@ -15,7 +15,7 @@ export interface SeenPayment {
   /** Enough blocks are on top of it. */
   readonly isFinal: boolean
   /** So many are on top that it is not looked at any more. */
-  readonly isSettled: boolean
+  readonly isBeyondWatching: boolean
   readonly height?: number
 }
 
@@ -40,8 +40,11 @@ export interface Depths {
 }
 
 /** Deeper than twice what counts, a payment is not looked at again. */
-export function depthsOf(confirmations: number, wanted: number): Pick<SeenPayment, 'isFinal' | 'isSettled'> {
-  return { isFinal: confirmations >= wanted, isSettled: confirmations >= wanted * 2 }
+export function depthsOf(
+  confirmations: number,
+  wanted: number,
+): Pick<SeenPayment, 'isFinal' | 'isBeyondWatching'> {
+  return { isFinal: confirmations >= wanted, isBeyondWatching: confirmations >= wanted * 2 }
 }
 
 /** A text that names the beneficiary of a payment, as wallets of several chains carry it. */

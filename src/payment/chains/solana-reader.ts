@@ -43,14 +43,17 @@ export class SolanaReader implements ChainReader {
     const slot = fieldsOf(found).slot
     const height = typeof slot === 'number' ? { height: slot } : {}
     // What is final there stays.
-    return { ...paid, id, isFinal: final !== null, isSettled: final !== null, ...height }
+    return { ...paid, id, isFinal: final !== null, isBeyondWatching: final !== null, ...height }
   }
 
   close(): Promise<void> {
     return this.#peer.close()
   }
 
-  #paidIn(found: Fields, token: TokenWord): Omit<SeenPayment, 'id' | 'isFinal' | 'isSettled'> | NoPayment {
+  #paidIn(
+    found: Fields,
+    token: TokenWord,
+  ): Omit<SeenPayment, 'id' | 'isFinal' | 'isBeyondWatching'> | NoPayment {
     const meta = fieldsOf(found.meta)
     if (meta.err !== null) return { wrong: 'The transaction has failed on its chain' }
     const message = fieldsOf(fieldsOf(found.transaction).message)

@@ -80,7 +80,10 @@ export class TopUps {
     const before = await this.parts.ledger.record(kind, key)
     if (before !== undefined) {
       const { state } = readTopUp(before)
-      const topUp = state === 'failed' ? await this.#again(before, client) : await this.#turn(before, client)
+      const topUp =
+        state === 'failed'
+          ? await this.#reportFailedAgain(before, client)
+          : await this.#lookForClient(before, client)
       return { topUp, isNew: state !== topUp.state }
     }
     const questions = this.#strange.get(reader.chain)
@@ -103,11 +106,11 @@ export class TopUps {
     const isFirst = !isRejected(outcome)
     const stored = await this.parts.ledger.record(kind, key)
     if (stored === undefined) throw new Error(`the payment ${key} is not kept`)
-    return { topUp: await this.#settle(stored, seen), isNew: isFirst }
+    return { topUp: await this.#applySeen(stored, seen), isNew: isFirst }
   }
 
   /** A known payment as it is now, or as it was known where no node can be reached now. */
-  async #turn(stored: LedgerRecord, client: string): Promise<TopUp> {
+  async #lookForClient(stored: LedgerRecord, client: string): Promise<TopUp> {
     const topUp = readTopUp(stored)
     if ((await this.parts.ledger.record(watchedKind, stored.key)) === undefined) return this.#look(stored)
     const looked = await this.#known.get(topUp.chain)?.ask(client, stored.key, () => this.#look(stored))
@@ -118,7 +121,7 @@ export class TopUps {
    * A payment that failed: its chain decides, and not the time for which it was waited for. It may have it now, a day after it
    * was last seen, and then it counts at the present price.
    */
-  async #again(stored: LedgerRecord, client: string): Promise<TopUp> {
+  async #reportFailedAgain(stored: LedgerRecord, client: string): Promise<TopUp> {
     const before = readTopUp(stored)
     const { token, chain, id, timesCredited } = before
     const reader = this.#readers.get(token)
@@ -133,7 +136,7 @@ export class TopUps {
       if (!('state' in made)) return made
       const topUp = await this.#replace(stored, { ...made, timesCredited }, [], [watched(stored.key)])
       const now = await this.parts.ledger.record(kind, stored.key)
-      return { topUp: now === undefined ? topUp : await this.#settle(now, seen), isNew: true }
+      return { topUp: now === undefined ? topUp : await this.#applySeen(now, seen), isNew: true }
     })
     return 'topUp' in report ? report.topUp : before
   }
@@ -187,15 +190,15 @@ export class TopUps {
     // Nothing follows from silence.
     if (seen !== 'unknown' && isRefusal(seen)) return topUp
     if (seen === 'unknown') {
-      if (topUp.state === 'credited') return this.#missing(stored, topUp)
+      if (topUp.state === 'credited') return this.#noteMissing(stored, topUp)
       if (this.parts.now() - topUp.createdMs < awaitedMs) return topUp
       return this.#replace(stored, { ...topUp, state: 'failed', why: 'not_found' }, [])
     }
     if ('wrong' in seen) {
-      if (topUp.state === 'credited') return this.#reverse(stored, topUp)
+      if (topUp.state === 'credited') return this.#takeBack(stored, topUp)
       return this.#replace(stored, { ...topUp, state: 'failed', why: seen.wrong }, [])
     }
-    return this.#settle(stored, seen)
+    return this.#applySeen(stored, seen)
   }
 
   /**
@@ -203,9 +206,9 @@ export class TopUps {
    * prove the other fields (`isBoundById`), and nodes say of one without a block what they like. So all that is credited is
    * taken from what is final.
    */
-  async #settle(stored: LedgerRecord, seen: SeenPayment): Promise<TopUp> {
+  async #applySeen(stored: LedgerRecord, seen: SeenPayment): Promise<TopUp> {
     const noted = readTopUp(stored)
-    if (noted.state === 'credited') return this.#stays(stored, noted, seen)
+    if (noted.state === 'credited') return this.#keepCredited(stored, noted, seen)
     if (noted.state === 'failed' || !seen.isFinal) return noted
     const due = await this.#terms.due(noted, seen)
     // Its price is not known now.
@@ -219,12 +222,13 @@ export class TopUps {
   }
 
   /** A credited payment whose chain has another one under this id now, or has it in no block, is not there any more. */
-  async #stays(stored: LedgerRecord, topUp: TopUp, seen: SeenPayment): Promise<TopUp> {
+  async #keepCredited(stored: LedgerRecord, topUp: TopUp, seen: SeenPayment): Promise<TopUp> {
     const isAnother = this.#terms.difference(topUp, seen) !== undefined
-    if (isAnother && seen.isFinal) return this.#reverse(stored, found(topUp))
-    if (isAnother || (!seen.isFinal && seen.height === undefined)) return this.#missing(stored, topUp)
+    if (isAnother && seen.isFinal) return this.#takeBack(stored, found(topUp))
+    if (isAnother || (!seen.isFinal && seen.height === undefined)) return this.#noteMissing(stored, topUp)
     if (topUp.missingMs !== undefined) return this.#replace(stored, found(topUp), [])
-    if (seen.isSettled) await this.parts.ledger.commit({ transfers: [], records: [unwatched(stored.key)] })
+    if (seen.isBeyondWatching)
+      await this.parts.ledger.commit({ transfers: [], records: [unwatched(stored.key)] })
     return topUp
   }
 
@@ -248,20 +252,20 @@ export class TopUps {
         changed(stored, { ...credited, wallet }),
         historyRecord(wallet, now(), transferId),
         dayRecord(topUpDayKind, now(), stored.key),
-        ...(seen.isSettled ? [unwatched(stored.key)] : []),
+        ...(seen.isBeyondWatching ? [unwatched(stored.key)] : []),
       ],
     }))
     return this.#written(outcome, stored.key, { ...credited, wallet })
   }
 
-  async #missing(stored: LedgerRecord, topUp: TopUp): Promise<TopUp> {
+  async #noteMissing(stored: LedgerRecord, topUp: TopUp): Promise<TopUp> {
     const missingMs = topUp.missingMs ?? this.parts.now()
-    if (this.parts.now() - missingMs >= this.parts.lostMs) return this.#reverse(stored, found(topUp))
+    if (this.parts.now() - missingMs >= this.parts.lostMs) return this.#takeBack(stored, found(topUp))
     return topUp.missingMs === undefined ? this.#replace(stored, { ...topUp, missingMs }, []) : topUp
   }
 
   /** The chain does not have it any more: what was credited is taken back, also where it was spent. */
-  async #reverse(stored: LedgerRecord, topUp: TopUp): Promise<TopUp> {
+  async #takeBack(stored: LedgerRecord, topUp: TopUp): Promise<TopUp> {
     const { winc, chain, id, timesCredited } = topUp
     // Its key may have taken the credits over since.
     const wallet = await this.parts.wallets.find(topUp.wallet)

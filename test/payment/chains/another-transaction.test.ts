@@ -166,7 +166,7 @@ class ShownChain implements ChainReader {
     sender: alice,
     recipient: own,
     isFinal: false,
-    isSettled: false,
+    isBeyondWatching: false,
   }
   find = async (): Promise<SeenPayment> => this.shown
   close = (): Promise<void> => Promise.resolve()

@@ -21,7 +21,7 @@ async function scene(t: Test, token: TokenWord) {
     sender: payer,
     recipient: own,
     isFinal: false,
-    isSettled: false,
+    isBeyondWatching: false,
   }
   const reader: ChainReader = {
     chain: 'test',

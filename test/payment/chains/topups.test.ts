@@ -42,7 +42,7 @@ class ShownChain implements ChainReader {
       sender: alice,
       recipient: own,
       isFinal: false,
-      isSettled: false,
+      isBeyondWatching: false,
     }
     this.shown = { ...facts, ...change }
   }
@@ -117,7 +117,7 @@ t.test('pending, credited once, lost by its chain, and back again', async (t) =>
   await rig.service.recheck()
   t.equal(await has(), '0', 'its chain has lost it')
   t.match(await tell(), { status: 202, json: { message: 'Transaction already pending' } })
-  chain.show({ isFinal: true, isSettled: true })
+  chain.show({ isFinal: true, isBeyondWatching: true })
   await rig.service.recheck()
   t.equal(await has(), '766000', 'and has it again')
   chain.shown = 'unknown'

@@ -189,7 +189,13 @@ t.test('differences from the chains', async (t) => {
     close: () => Promise.resolve(),
   }
   const { rig } = await rigWith(t, reader)
-  const facts = { sender: address, recipient: own, quantity: 1_000_000n, isFinal: true, isSettled: true }
+  const facts = {
+    sender: address,
+    recipient: own,
+    quantity: 1_000_000n,
+    isFinal: true,
+    isBeyondWatching: true,
+  }
   for (const id of ['right', 'gone', 'less', 'failed', 'elsewhere']) {
     shown.set(id, { ...facts, id })
     t.equal((await rig.post('/v1/account/balance/arweave', JSON.stringify({ tx_id: id }))).status, 200)
