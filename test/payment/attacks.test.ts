@@ -97,7 +97,7 @@ t.test('what was promised to an alias goes to the key that was seen meanwhile', 
 
 t.test('a payment on a chain that is lost again is taken back from the key, too', async (t) => {
   let isThere = true
-  const find = async (): Promise<SeenPayment | 'unknown'> =>
+  const find = async (): Promise<SeenPayment | 'absent'> =>
     isThere
       ? {
           id: 'T',
@@ -108,7 +108,7 @@ t.test('a payment on a chain that is lost again is taken back from the key, too'
           isFinal: true,
           isBeyondWatching: false,
         }
-      : 'unknown'
+      : 'absent'
   const reader = { chain: 'arweave', tokens: ['arweave'] as const, find, close: async () => undefined }
   const rig = await paymentRig(t, { readers: [reader], addresses: { arweave: 'us' } })
   const submit = () => rig.post('/v1/account/balance/arweave', '{"tx_id":"T"}')

@@ -238,7 +238,7 @@ t.test(
       names: new LocalNameRegistry(paths, () => now, open),
       addresses: { arweave: stranger(9) },
       readers: [
-        { chain: 'arweave', tokens: ['arweave'], find: async () => 'unknown', close: async () => undefined },
+        { chain: 'arweave', tokens: ['arweave'], find: async () => 'absent', close: async () => undefined },
       ],
     })
     rig.setTime(now)

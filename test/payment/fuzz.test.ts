@@ -179,9 +179,9 @@ t.test('every route, with rubbish in every place', async (t) => {
   const reader: ChainReader = {
     chain: 'arweave',
     tokens: ['arweave'],
-    find: async (_, id): Promise<SeenPayment | 'unknown'> =>
+    find: async (_, id): Promise<SeenPayment | 'absent'> =>
       id.length % 2 === 0
-        ? 'unknown'
+        ? 'absent'
         : {
             id,
             sender: pick(addresses),

@@ -24,14 +24,14 @@ export class ArweaveReader implements ChainReader {
     private readonly confirmations: number,
   ) {}
 
-  async find(_token: string, text: string): Promise<SeenPayment | NoPayment | 'unknown' | Refusal> {
+  async find(_token: string, text: string): Promise<SeenPayment | NoPayment | 'absent' | Refusal> {
     const id = parseId(text)
-    if (id === undefined) return 'unknown'
+    if (id === undefined) return 'absent'
     const status = await this.nodes.agreedStatus(id)
-    if (isRefusal(status)) return status.refused === 'unknown' ? 'unknown' : status
+    if (isRefusal(status)) return status.refused === 'unknown' ? 'absent' : status
     const isMined = status.kind === 'mined'
     const found = await (isMined ? this.#mined(id) : this.nodes.pendingTransaction(id))
-    if (isRefusal(found)) return found.refused === 'unknown' ? 'unknown' : found
+    if (isRefusal(found)) return found.refused === 'unknown' ? 'absent' : found
     const depths = depthsOf(isMined ? status.confirmations : 0, this.confirmations)
     return { ...paymentIn(found), ...depths, ...(isMined ? { height: status.height } : {}) }
   }

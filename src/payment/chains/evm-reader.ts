@@ -47,11 +47,11 @@ export class EvmReader implements ChainReader {
     this.#peer = new JsonPeer({ url: options.url, connectionsMax: 8 }, clock)
   }
 
-  async find(token: TokenWord, id: string): Promise<SeenPayment | NoPayment | 'unknown' | Refusal> {
-    if (!hashShape.test(id)) return 'unknown'
+  async find(token: TokenWord, id: string): Promise<SeenPayment | NoPayment | 'absent' | Refusal> {
+    if (!hashShape.test(id)) return 'absent'
     const found = await this.#ask('eth_getTransactionByHash', [id])
     if (found === undefined) return this.#silent()
-    if (found === null) return 'unknown'
+    if (found === null) return 'absent'
     const transaction = fieldsOf(found)
     if (String(transaction.hash).toLowerCase() !== id.toLowerCase()) return this.#silent()
     const receipt = await this.#ask('eth_getTransactionReceipt', [id])

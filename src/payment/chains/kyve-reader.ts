@@ -28,14 +28,14 @@ export class KyveReader implements ChainReader {
     this.#peer = new JsonPeer({ url: options.url, connectionsMax: 4 }, clock)
   }
 
-  async find(_token: string, id: string): Promise<SeenPayment | NoPayment | 'unknown' | Refusal> {
-    if (!hashShape.test(id)) return 'unknown'
+  async find(_token: string, id: string): Promise<SeenPayment | NoPayment | 'absent' | Refusal> {
+    if (!hashShape.test(id)) return 'absent'
     const hash = id.toUpperCase()
     const answer = await this.#peer.ask(`/cosmos/tx/v1beta1/txs/${hash}`, undefined, this.options.limitMs)
     if ('why' in answer) return silent
     // Nodes answer 404 or 400 with a text of their own, where there is none.
     const isUnknown = answer.status === 404 || /not found/i.test(String(answer.body.message))
-    if (isUnknown) return 'unknown'
+    if (isUnknown) return 'absent'
     if (answer.status !== 200) return silent
     const { tx_response: txResponse, tx } = answer.body
     const response = fieldsOf(txResponse)

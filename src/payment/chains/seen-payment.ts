@@ -28,8 +28,8 @@ export interface NoPayment {
 export interface ChainReader {
   readonly chain: string
   readonly tokens: readonly TokenWord[]
-  /** `unknown`: the chain has no such transaction (yet). Refusals: no node answered. Rejects only for bugs. */
-  find(token: TokenWord, id: string): Promise<SeenPayment | NoPayment | 'unknown' | Refusal>
+  /** `absent`: the chain has no such transaction (yet). Refusals: no node answered. Rejects only for bugs. */
+  find(token: TokenWord, id: string): Promise<SeenPayment | NoPayment | 'absent' | Refusal>
   close(): Promise<void>
 }
 

@@ -31,13 +31,13 @@ export class SolanaReader implements ChainReader {
     this.#peer = new JsonPeer({ url: options.url, connectionsMax: 8 }, clock)
   }
 
-  async find(token: TokenWord, id: string): Promise<SeenPayment | NoPayment | 'unknown' | Refusal> {
-    if (decodeBase58(id)?.length !== 64) return 'unknown'
+  async find(token: TokenWord, id: string): Promise<SeenPayment | NoPayment | 'absent' | Refusal> {
+    if (decodeBase58(id)?.length !== 64) return 'absent'
     const final = await this.#transaction(id, 'finalized')
     if (final === undefined) return this.#silent()
     const found = final ?? (await this.#transaction(id, 'confirmed'))
     if (found === undefined) return this.#silent()
-    if (found === null) return 'unknown'
+    if (found === null) return 'absent'
     const paid = this.#paidIn(fieldsOf(found), token)
     if ('wrong' in paid) return paid
     const slot = fieldsOf(found).slot

@@ -95,7 +95,7 @@ export class TopUps {
   async #report(reader: ChainReader, token: TokenWord, id: string): Promise<FirstReport | Refusal> {
     const key = topUpKey(reader.chain, id)
     const seen = await reader.find(token, id)
-    if (seen === 'unknown') return { status: 404, text: 'Transaction not found' }
+    if (seen === 'absent') return { status: 404, text: 'Transaction not found' }
     if (isRefusal(seen)) return seen
     if ('wrong' in seen) return { status: 400, text: seen.wrong }
     const made = await this.#terms.first(token, reader.chain, id, seen)
@@ -129,7 +129,7 @@ export class TopUps {
     if (reader === undefined || questions === undefined) return before
     const report = await questions.ask(client, `${token} ${stored.key}`, async () => {
       const seen = await reader.find(token, id)
-      if (seen === 'unknown') return { status: 404, text: '' }
+      if (seen === 'absent') return { status: 404, text: '' }
       if (isRefusal(seen)) return seen
       if ('wrong' in seen) return { status: 400, text: seen.wrong }
       const made = await this.#terms.first(token, chain, id, seen)
@@ -167,7 +167,7 @@ export class TopUps {
     if (state !== 'credited') return undefined
     const seen = await this.#readers.get(token)?.find(token, id)
     if (seen === undefined) return `nobody reads payments in ${token} any more`
-    if (seen === 'unknown') return 'credited here, and its chain does not know it'
+    if (seen === 'absent') return 'credited here, and its chain does not know it'
     if (isRefusal(seen)) return seen
     if ('wrong' in seen) return `credited here, and its chain says: ${seen.wrong}`
     return this.#terms.difference(topUp, seen)
@@ -188,8 +188,8 @@ export class TopUps {
     if (watched === undefined) return readTopUp((await this.parts.ledger.record(kind, stored.key)) ?? stored)
     const seen = await this.#reader(topUp.token).find(topUp.token, topUp.id)
     // Nothing follows from silence.
-    if (seen !== 'unknown' && isRefusal(seen)) return topUp
-    if (seen === 'unknown') {
+    if (isRefusal(seen)) return topUp
+    if (seen === 'absent') {
       if (topUp.state === 'credited') return this.#noteMissing(stored, topUp)
       if (this.parts.now() - topUp.createdMs < awaitedMs) return topUp
       return this.#replace(stored, { ...topUp, state: 'failed', why: 'not_found' }, [])

@@ -15,7 +15,7 @@ async function scene(t: Test, token: TokenWord) {
   const [before, unknown] = [await fixedOracle().rates(), refuse('upstream', 'upstream', 'no prices')]
   let rates: Rates | Refusal = before
   const oracle: Oracle = { rates: async () => rates, about: { source: 'test' }, close: () => undefined }
-  let shown: SeenPayment | 'unknown' = {
+  let shown: SeenPayment | 'absent' = {
     id: 'tx',
     quantity: 10n ** 18n,
     sender: payer,
@@ -42,13 +42,13 @@ async function scene(t: Test, token: TokenWord) {
     },
     async mined(atMs: number): Promise<string | undefined> {
       rig.setTime(start + atMs)
-      if (shown !== 'unknown') shown = { ...shown, isFinal: true, height: 7 }
+      if (shown !== 'absent') shown = { ...shown, isFinal: true, height: 7 }
       await rig.service.recheck()
       return (await rig.service.balanceOf(payer))?.winc
     },
     async lost(): Promise<void> {
       const had = shown
-      shown = 'unknown'
+      shown = 'absent'
       await rig.service.recheck()
       shown = had
     },

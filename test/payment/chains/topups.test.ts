@@ -26,13 +26,13 @@ type Shown = Awaited<ReturnType<ChainReader['find']>>
 class ShownChain implements ChainReader {
   readonly chain = 'arweave'
   readonly tokens = ['arweave'] as const
-  shown: Shown = 'unknown'
+  shown: Shown = 'absent'
   requests = 0
   /** Ids that it has, where not all look the same. */
   readonly only = new Set<string>()
   find = async (_: string, id: string): Promise<Shown> => {
     this.requests += 1
-    return this.only.size === 0 || this.only.has(id) ? this.shown : 'unknown'
+    return this.only.size === 0 || this.only.has(id) ? this.shown : 'absent'
   }
   close = (): Promise<void> => Promise.resolve()
   show(change: Partial<SeenPayment>): void {
@@ -100,14 +100,14 @@ t.test('pending, credited once, lost by its chain, and back again', async (t) =>
   chain.shown = refuse('upstream', 'upstream', 'silence')
   await rig.service.recheck()
   t.equal(await has(), '766000', 'nothing follows from silence')
-  chain.shown = 'unknown'
+  chain.shown = 'absent'
   await rig.service.recheck()
   rig.setTime(start + 59_999)
   await rig.service.recheck()
   t.equal(await has(), '766000', 'a node that lags behind takes nothing back')
   chain.show({ isFinal: true })
   await rig.service.recheck()
-  chain.shown = 'unknown'
+  chain.shown = 'absent'
   rig.setTime(start + 100_000)
   await rig.service.recheck()
   rig.setTime(start + 159_999)
@@ -120,7 +120,7 @@ t.test('pending, credited once, lost by its chain, and back again', async (t) =>
   chain.show({ isFinal: true, isBeyondWatching: true })
   await rig.service.recheck()
   t.equal(await has(), '766000', 'and has it again')
-  chain.shown = 'unknown'
+  chain.shown = 'absent'
   rig.setTime(start + 10 * 24 * 3600_000)
   await rig.service.recheck()
   t.equal(await has(), '766000', 'too deep to be looked at')
@@ -135,7 +135,7 @@ t.test('what was spent before a chain lost the payment is owed', async (t) => {
   t.equal((await rig.service.balanceOf(bob))?.winc, '7660000', 'for the destination that the sender named')
   await rig.service.credits.reserve({ itemId: 'i', bytes: 0, address: bob, signatureType: 1, paidBy: [] })
   await rig.service.credits.settle('i')
-  chain.shown = 'unknown'
+  chain.shown = 'absent'
   await rig.service.recheck()
   t.equal((await rig.service.balanceOf(bob))?.winc, '-3200000')
   t.match(
@@ -173,7 +173,7 @@ t.test('a payment that was given up counts when its chain has it after all', asy
   const tell = () => rig.post('/v1/account/balance/arweave', '{"tx_id":"tx"}')
   chain.show({})
   t.equal((await tell()).status, 202)
-  chain.shown = 'unknown'
+  chain.shown = 'absent'
   rig.setTime(start + 24 * 3600_000)
   await rig.service.recheck()
   t.match(await tell(), { status: 400, json: { failedTransaction: { failedReason: 'not_found' } } })
@@ -181,7 +181,7 @@ t.test('a payment that was given up counts when its chain has it after all', asy
   await eventually('the top-up is accepted', async () => (await tell()).status === 200)
   t.match(await tell(), { status: 200, json: { message: 'Transaction already credited' } })
   t.equal((await rig.service.balanceOf(alice))?.winc, '766000', 'once')
-  chain.shown = 'unknown'
+  chain.shown = 'absent'
   await rig.service.recheck()
   t.equal((await rig.service.balanceOf(alice))?.winc, '0', 'and is looked at again')
   t.strictSame((await rig.ledger.check()).faults, [])

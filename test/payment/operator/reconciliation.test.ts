@@ -181,11 +181,11 @@ t.test('differences from the books of Stripe', async (t) => {
 })
 
 t.test('differences from the chains', async (t) => {
-  const shown = new Map<string, SeenPayment | 'unknown' | { wrong: string }>()
+  const shown = new Map<string, SeenPayment | 'absent' | { wrong: string }>()
   const reader: ChainReader = {
     chain: 'arweave',
     tokens: ['arweave'],
-    find: async (_, id) => shown.get(id) ?? 'unknown',
+    find: async (_, id) => shown.get(id) ?? 'absent',
     close: () => Promise.resolve(),
   }
   const { rig } = await rigWith(t, reader)
@@ -200,7 +200,7 @@ t.test('differences from the chains', async (t) => {
     shown.set(id, { ...facts, id })
     t.equal((await rig.post('/v1/account/balance/arweave', JSON.stringify({ tx_id: id }))).status, 200)
   }
-  shown.set('gone', 'unknown')
+  shown.set('gone', 'absent')
   shown.set('less', { ...facts, id: 'less', quantity: 1n })
   shown.set('failed', { wrong: 'The transaction has failed on its chain' })
   shown.set('elsewhere', { ...facts, id: 'elsewhere', recipient: address })
