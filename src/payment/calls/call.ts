@@ -186,8 +186,8 @@ function sendAnswer(request: Request, reply: Reply, first: string, answer: Servi
     answerSmall(request, reply, first, { status, type: htmlType, lines, body: answer.html })
   } else {
     const { text, reason = status < 400 ? undefined : text } = answer
-    const words = reason === undefined || reason === '' ? {} : { reason }
-    answerSmall(request, reply, first, { status, type: textType, lines, body: text, ...words })
+    const reasonPart = reason === undefined || reason === '' ? {} : { reason }
+    answerSmall(request, reply, first, { status, type: textType, lines, body: text, ...reasonPart })
   }
 }
 
@@ -218,7 +218,7 @@ function decode(text: string): string | undefined {
   }
 }
 
-export function words(status: number, text: string): ServiceAnswer {
+export function textAnswer(status: number, text: string): ServiceAnswer {
   return { status, text }
 }
 

@@ -1,7 +1,7 @@
-import { words } from './call.js'
+import { textAnswer } from './call.js'
 
-export const wrongLimit = words(400, 'Invalid limit: a whole number from 1 to 100')
-export const wrongCursor = words(400, 'Invalid cursor')
+export const wrongLimit = textAnswer(400, 'Invalid limit: a whole number from 1 to 100')
+export const wrongCursor = textAnswer(400, 'Invalid cursor')
 
 /** The requested length of a page; undefined: it is no number from 1 to 100. */
 export function limitOf(query: URLSearchParams, usual: number): number | undefined {

@@ -1,7 +1,7 @@
 import { leavingReason } from '../../actor/stopping.js'
 import { cardsOf, type HtmlPage, inHtml, makePage } from '../../http/page.js'
 import { publicShortly, takesPages } from '../../http/small-answer.js'
-import { type CallRoute, json, words } from './call.js'
+import { type CallRoute, json, textAnswer } from './call.js'
 
 /** The routes with facts about the service. */
 export interface ServiceInfo {
@@ -39,7 +39,8 @@ export function serviceInfoRoutes(info: ServiceInfo): CallRoute[] {
       summary: 'Whether new requests may come',
       statuses: [200, 503],
       type: 'text/plain',
-      answer: async () => (leavingReason() === undefined ? words(200, 'OK') : words(503, 'Stopping')),
+      answer: async () =>
+        leavingReason() === undefined ? textAnswer(200, 'OK') : textAnswer(503, 'Stopping'),
     },
   ]
 }

@@ -2,7 +2,7 @@ import type { Clock } from '../../actor/clock.js'
 import { JsonPeer } from '../../admission/json-peer.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import { spelled } from '../books/wallets.js'
-import type { TokenWord } from '../prices/rates.js'
+import type { TokenName } from '../prices/rates.js'
 import {
   beneficiaryIn,
   type ChainReader,
@@ -16,9 +16,9 @@ export interface EvmOptions {
   /** A node (Ethereum JSON-RPC over HTTP). */
   readonly url: string
   /** Words for the chain's own coin. */
-  readonly coins: readonly TokenWord[]
-  /** Contracts of ERC-20 tokens, by their words. */
-  readonly contracts: Readonly<Partial<Record<TokenWord, string>>>
+  readonly coins: readonly TokenName[]
+  /** Contracts of ERC-20 tokens, by their names. */
+  readonly contracts: Readonly<Partial<Record<TokenName, string>>>
   readonly confirmations: number
   readonly limitMs: number
 }
@@ -35,7 +35,7 @@ const callChars = 2 + 8 + 64 + 64
 /** Payments in the coin of an EVM chain, and in its ERC-20 tokens. */
 export class EvmReader implements ChainReader {
   readonly chain: string
-  readonly tokens: readonly TokenWord[]
+  readonly tokens: readonly TokenName[]
   readonly #peer: JsonPeer
 
   constructor(
@@ -43,11 +43,11 @@ export class EvmReader implements ChainReader {
     clock: Clock,
   ) {
     this.chain = options.chain
-    this.tokens = [...options.coins, ...(Object.keys(options.contracts) as TokenWord[])]
+    this.tokens = [...options.coins, ...(Object.keys(options.contracts) as TokenName[])]
     this.#peer = new JsonPeer({ url: options.url, connectionsMax: 8 }, clock)
   }
 
-  async find(token: TokenWord, id: string): Promise<SeenPayment | NoPayment | 'absent' | Refusal> {
+  async find(token: TokenName, id: string): Promise<SeenPayment | NoPayment | 'absent' | Refusal> {
     if (!hashShape.test(id)) return 'absent'
     const found = await this.#ask('eth_getTransactionByHash', [id])
     if (found === undefined) return this.#silent()

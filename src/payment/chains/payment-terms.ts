@@ -3,7 +3,7 @@ import type { ExcludedSenders } from '../books/excluded-senders.js'
 import { addressKind, spelled, type Wallets } from '../books/wallets.js'
 import { isDenied } from '../credits-port.js'
 import { type Quotes, quoteLifeMs } from '../prices/quotes.js'
-import type { TokenWord } from '../prices/rates.js'
+import type { TokenName } from '../prices/rates.js'
 import type { SeenPayment } from './seen-payment.js'
 import type { TopUp } from './top-up.js'
 
@@ -32,7 +32,7 @@ export class PaymentTerms {
 
   /** A payment at its first report. Refusals: its price is not known now. */
   async first(
-    token: TokenWord,
+    token: TokenName,
     chain: string,
     id: string,
     seen: SeenPayment,
@@ -83,11 +83,11 @@ export class PaymentTerms {
     return `for ${seen.beneficiary ?? 'its sender'} on its chain, for ${beneficiary ?? 'its sender'} here`
   }
 
-  #own(token: TokenWord): string {
+  #own(token: TokenName): string {
     return spelled(this.parts.addresses[token] ?? '')
   }
 
-  async #facts(token: TokenWord, id: string, seen: SeenPayment, noted?: TopUp): Promise<Facts | Unpayable> {
+  async #facts(token: TokenName, id: string, seen: SeenPayment, noted?: TopUp): Promise<Facts | Unpayable> {
     const { excluded, wallets } = this.parts
     const { quantity, sender, account = sender, recipient, beneficiary, height } = seen
     // An address that was in use at the report is the service's also where the settings name another one since.
@@ -112,7 +112,7 @@ export class PaymentTerms {
     }
   }
 
-  async #price(token: TokenWord, { quantity }: SeenPayment): Promise<Price | Unpayable | Refusal> {
+  async #price(token: TokenName, { quantity }: SeenPayment): Promise<Price | Unpayable | Refusal> {
     const quote = await this.parts.quotes.ofToken(token, quantity)
     if (isRefusal(quote)) return quote
     if (isDenied(quote)) return { status: 400, text: quote.text }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../actor/clock.js'
 import type { Chain } from '../../chain/chain.js'
-import type { TokenWord } from '../prices/rates.js'
+import type { TokenName } from '../prices/rates.js'
 import { ArweaveReader } from './arweave-reader.js'
 import { EvmReader } from './evm-reader.js'
 import { KyveReader } from './kyve-reader.js'
@@ -13,14 +13,14 @@ export interface ReaderOptions {
   readonly evm: readonly {
     readonly chain: string
     readonly url: string
-    readonly coins: readonly TokenWord[]
-    readonly contracts: Readonly<Partial<Record<TokenWord, string>>>
+    readonly coins: readonly TokenName[]
+    readonly contracts: Readonly<Partial<Record<TokenName, string>>>
     readonly confirmations: number
   }[]
   readonly solana?: {
     readonly url: string
     readonly wallet: string
-    readonly mints: Readonly<Partial<Record<TokenWord, string>>>
+    readonly mints: Readonly<Partial<Record<TokenName, string>>>
   }
   readonly kyve?: { readonly url: string }
 }

@@ -1,5 +1,5 @@
 import type { Refusal } from '../../format/refusal.js'
-import type { TokenWord } from '../prices/rates.js'
+import type { TokenName } from '../prices/rates.js'
 
 /** A payment to the service as its chain has it. */
 export interface SeenPayment {
@@ -27,9 +27,9 @@ export interface NoPayment {
 /** One chain, and what its tokens are called. */
 export interface ChainReader {
   readonly chain: string
-  readonly tokens: readonly TokenWord[]
+  readonly tokens: readonly TokenName[]
   /** `absent`: the chain has no such transaction (yet). Refusals: no node answered. Rejects only for bugs. */
-  find(token: TokenWord, id: string): Promise<SeenPayment | NoPayment | 'absent' | Refusal>
+  find(token: TokenName, id: string): Promise<SeenPayment | NoPayment | 'absent' | Refusal>
   close(): Promise<void>
 }
 

@@ -2,7 +2,7 @@ import type { Clock } from '../../actor/clock.js'
 import { JsonPeer } from '../../admission/json-peer.js'
 import { decodeBase58 } from '../../format/base58.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
-import type { TokenWord } from '../prices/rates.js'
+import type { TokenName } from '../prices/rates.js'
 import { beneficiaryIn, type ChainReader, type NoPayment, type SeenPayment } from './seen-payment.js'
 
 export interface SolanaOptions {
@@ -10,8 +10,8 @@ export interface SolanaOptions {
   readonly url: string
   /** Who is paid. */
   readonly wallet: string
-  /** Mints of SPL tokens, by their words. */
-  readonly mints: Readonly<Partial<Record<TokenWord, string>>>
+  /** Mints of SPL tokens, by their names. */
+  readonly mints: Readonly<Partial<Record<TokenName, string>>>
   readonly limitMs: number
 }
 
@@ -20,18 +20,18 @@ type Fields = Readonly<Record<string, unknown>>
 /** Payments in SOL and in SPL tokens: read from the balances of the transaction, not from its instructions. */
 export class SolanaReader implements ChainReader {
   readonly chain = 'solana'
-  readonly tokens: readonly TokenWord[]
+  readonly tokens: readonly TokenName[]
   readonly #peer: JsonPeer
 
   constructor(
     private readonly options: SolanaOptions,
     clock: Clock,
   ) {
-    this.tokens = ['solana', 'ed25519', ...(Object.keys(options.mints) as TokenWord[])]
+    this.tokens = ['solana', 'ed25519', ...(Object.keys(options.mints) as TokenName[])]
     this.#peer = new JsonPeer({ url: options.url, connectionsMax: 8 }, clock)
   }
 
-  async find(token: TokenWord, id: string): Promise<SeenPayment | NoPayment | 'absent' | Refusal> {
+  async find(token: TokenName, id: string): Promise<SeenPayment | NoPayment | 'absent' | Refusal> {
     if (decodeBase58(id)?.length !== 64) return 'absent'
     const final = await this.#transaction(id, 'finalized')
     if (final === undefined) return this.#silent()
@@ -52,7 +52,7 @@ export class SolanaReader implements ChainReader {
 
   #paidIn(
     found: Fields,
-    token: TokenWord,
+    token: TokenName,
   ): Omit<SeenPayment, 'id' | 'isFinal' | 'isBeyondWatching'> | NoPayment {
     const meta = fieldsOf(found.meta)
     if (meta.err !== null) return { wrong: 'The transaction has failed on its chain' }

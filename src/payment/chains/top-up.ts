@@ -1,11 +1,11 @@
 import type { LedgerRecord } from '../../ledger/ledger-port.js'
-import type { TokenWord } from '../prices/rates.js'
+import type { TokenName } from '../prices/rates.js'
 
 /** A payment on a chain, from its first report on. While it is pending, all but its name is only what was seen then. */
 export interface TopUp {
   readonly state: 'pending' | 'credited' | 'failed'
   readonly chain: string
-  readonly token: TokenWord
+  readonly token: TokenName
   readonly id: string
   /** In the token's smallest unit. */
   readonly quantity: string

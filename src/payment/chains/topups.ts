@@ -13,7 +13,7 @@ import type { MoveOrder } from '../../ledger/transfer.js'
 import { historyRecord } from '../books/accounts.js'
 import { dayRecord, topUpDayKind } from '../books/days.js'
 import { accountOf } from '../books/wallets.js'
-import type { TokenWord } from '../prices/rates.js'
+import type { TokenName } from '../prices/rates.js'
 import { PaymentTerms, type PaymentTermsParts, type Unpayable } from './payment-terms.js'
 import type { ChainReader, SeenPayment } from './seen-payment.js'
 import { encodeTopUp, topUpKind as kind, readTopUp, type TopUp, topUpKey, watchedKind } from './top-up.js'
@@ -45,7 +45,7 @@ type FirstReport = Extract<TopUpOutcome, { readonly topUp: TopUp } | { readonly 
 
 /** Payments on chains: reported by clients, credited once when deep enough, taken back where the chain loses them. */
 export class TopUps {
-  readonly #readers = new Map<TokenWord, ChainReader>()
+  readonly #readers = new Map<TokenName, ChainReader>()
   /** By chain: ids that no payment here has. */
   readonly #strange = new Map<string, StrangersQuestions<FirstReport>>()
   /** By chain: payments that were seen, so that no flood of ids keeps them from being looked at. */
@@ -66,15 +66,15 @@ export class TopUps {
     }
   }
 
-  supports(token: string): token is TokenWord {
-    return this.#readers.has(token as TokenWord) && this.parts.addresses[token] !== undefined
+  supports(token: string): token is TokenName {
+    return this.#readers.has(token as TokenName) && this.parts.addresses[token] !== undefined
   }
 
   /**
    * Records a payment that a client reports. It may be reported any number of times, also concurrently. `client`: its IP
    * address, whose turn it is. Refusals: no node answered, or `busy` where too many ask.
    */
-  async submit(token: TokenWord, id: string, client: string): Promise<TopUpOutcome> {
+  async submit(token: TokenName, id: string, client: string): Promise<TopUpOutcome> {
     const reader = this.#reader(token)
     const key = topUpKey(reader.chain, id)
     const before = await this.parts.ledger.record(kind, key)
@@ -92,7 +92,7 @@ export class TopUps {
     return questions.ask(client, `${token} ${key}`, () => this.#report(reader, token, id))
   }
 
-  async #report(reader: ChainReader, token: TokenWord, id: string): Promise<FirstReport | Refusal> {
+  async #report(reader: ChainReader, token: TokenName, id: string): Promise<FirstReport | Refusal> {
     const key = topUpKey(reader.chain, id)
     const seen = await reader.find(token, id)
     if (seen === 'absent') return { status: 404, text: 'Transaction not found' }
@@ -173,7 +173,7 @@ export class TopUps {
     return this.#terms.difference(topUp, seen)
   }
 
-  #reader(token: TokenWord): ChainReader {
+  #reader(token: TokenName): ChainReader {
     const reader = this.#readers.get(token)
     if (reader === undefined) throw new Error(`nobody reads payments in ${token}`)
     return reader

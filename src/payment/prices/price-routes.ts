@@ -1,6 +1,6 @@
 import { isRefusal } from '../../format/refusal.js'
 import { requestSigner } from '../../proof/signed-request.js'
-import { type CallRoute, json, type ServiceAnswer, words } from '../calls/call.js'
+import { type CallRoute, json, type ServiceAnswer, textAnswer } from '../calls/call.js'
 import { isDenied } from '../credits-port.js'
 import { countries } from './countries.js'
 import type { Prices } from './prices.js'
@@ -23,9 +23,9 @@ export function priceRoutes(prices: Prices, quotes: Quotes): CallRoute[] {
     readonly path: readonly string[]
   }): Promise<ServiceAnswer> => {
     const bytes = readBytes(text)
-    if (typeof bytes === 'string') return words(400, bytes)
+    if (typeof bytes === 'string') return textAnswer(400, bytes)
     const winc = await prices.ofItem(bytes)
-    if (isRefusal(winc)) return words(503, 'Pricing Oracle Unavailable')
+    if (isRefusal(winc)) return textAnswer(503, 'Pricing Oracle Unavailable')
     return json({ winc: String(winc), adjustments: [], fees: [] }, minute)
   }
   const about = { summary: 'Price of an item of so many bytes, in winc', statuses: [200, 400] }
@@ -47,7 +47,7 @@ export function priceRoutes(prices: Prices, quotes: Quotes): CallRoute[] {
       type: 'text/plain',
       answer: async ({ path: [, bytes = ''] }) => {
         const answer = await ofBytes({ path: [bytes] })
-        return 'json' in answer ? words(200, (answer.json as { winc: string }).winc) : answer
+        return 'json' in answer ? textAnswer(200, (answer.json as { winc: string }).winc) : answer
       },
     },
     ...rateRoutes(prices, quotes),
@@ -66,11 +66,11 @@ function rateRoutes(prices: Prices, quotes: Quotes): CallRoute[] {
       path: '/v1/rates/{currency}',
       summary: 'What one AR is worth in a currency',
       statuses: [200, 404],
-      answer: async ({ path: [word = ''] }) => {
-        const currency = word.toLowerCase()
-        if (!isCurrency(currency)) return words(404, 'Invalid currency.')
+      answer: async ({ path: [currencyText = ''] }) => {
+        const currency = currencyText.toLowerCase()
+        if (!isCurrency(currency)) return textAnswer(404, 'Invalid currency.')
         const rates = await quotes.rates()
-        if (isRefusal(rates)) return words(503, 'Fiat Oracle Unavailable')
+        if (isRefusal(rates)) return textAnswer(503, 'Fiat Oracle Unavailable')
         return json({ currency, rate: rateNumber(arPrice(currency, rates)) }, minute)
       },
     },
@@ -98,15 +98,15 @@ function readBytes(text: string): number | string {
 
 async function quoteAnswer(
   quotes: Quotes,
-  word: string,
+  unit: string,
   text: string,
   query: URLSearchParams,
   header: (name: string) => string | undefined,
 ): Promise<ServiceAnswer> {
-  if (!isToken(word) && !isCurrency(word)) return words(400, unsupported(word))
+  if (!isToken(unit) && !isCurrency(unit)) return textAnswer(400, unsupported(unit))
   const amount = readAmount(text)
   if (amount === undefined)
-    return words(
+    return textAnswer(
       400,
       `The provided payment amount (${text}) is invalid; it must be a positive non-decimal integer!`,
     )
@@ -117,20 +117,20 @@ async function quoteAnswer(
     .getAll('promoCode')
     .flatMap((one) => one.split(','))
     .filter((one) => one !== '')
-  const quote = isToken(word)
-    ? await quotes.ofToken(word, amount)
-    : await quotes.ofFiat(word, amount, codes, address)
+  const quote = isToken(unit)
+    ? await quotes.ofToken(unit, amount)
+    : await quotes.ofFiat(unit, amount, codes, address)
   if (isRefusal(quote))
-    return words(503, isToken(word) ? 'Pricing Oracle Unavailable' : 'Fiat Oracle Unavailable')
-  if (isDenied(quote)) return words(quote.status, quote.text)
+    return textAnswer(503, isToken(unit) ? 'Pricing Oracle Unavailable' : 'Fiat Oracle Unavailable')
+  if (isDenied(quote)) return textAnswer(quote.status, quote.text)
   return json(quote)
 }
 
 async function ratesAnswer(prices: Prices, quotes: Quotes): Promise<ServiceAnswer> {
   const winc = await prices.ofItem(gib)
-  if (isRefusal(winc)) return words(503, 'Pricing Oracle Unavailable')
+  if (isRefusal(winc)) return textAnswer(503, 'Pricing Oracle Unavailable')
   const rates = await quotes.rates()
-  if (isRefusal(rates)) return words(503, 'Fiat Oracle Unavailable')
+  if (isRefusal(rates)) return textAnswer(503, 'Fiat Oracle Unavailable')
   const fiat = currencies.map((currency) => {
     // What must be paid so that the price is left behind the fee.
     const paid = (fiatOfWinc(currency, winc * 10n ** 6n, rates) * 1000n) / BigInt(1000 - quotes.fee)

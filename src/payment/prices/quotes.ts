@@ -7,7 +7,7 @@ import {
   type Currency,
   feeOfFiat,
   type Rates,
-  type TokenWord,
+  type TokenName,
   usdOfToken,
   wincOfFiat,
   wincOfToken,
@@ -46,7 +46,7 @@ export class Quotes {
     private readonly promotions: Promotions,
   ) {}
 
-  async ofToken(token: TokenWord, amount: bigint): Promise<TokenQuote | Denied | Refusal> {
+  async ofToken(token: TokenName, amount: bigint): Promise<TokenQuote | Denied | Refusal> {
     const rates = await this.oracle.rates()
     if (isRefusal(rates)) return rates
     const worth = wincOfToken(token, amount, rates)

@@ -21,10 +21,10 @@ export const tokenDecimals = {
   ed25519: 9,
 } as const satisfies Readonly<Record<string, number>>
 
-export type TokenWord = keyof typeof tokenDecimals
+export type TokenName = keyof typeof tokenDecimals
 
 /** Whose price a token has. */
-const pricedAs: Readonly<Record<TokenWord, Asset>> = {
+const pricedAs: Readonly<Record<TokenName, Asset>> = {
   arweave: 'ar',
   ario: 'ario',
   'base-ario': 'ario',
@@ -53,12 +53,12 @@ export interface Rates {
   readonly perUsd: Readonly<Record<Currency, bigint>>
 }
 
-export function isToken(word: string): word is TokenWord {
-  return Object.hasOwn(tokenDecimals, word)
+export function isToken(name: string): name is TokenName {
+  return Object.hasOwn(tokenDecimals, name)
 }
 
-export function isCurrency(word: string): word is Currency {
-  return (currencies as readonly string[]).includes(word)
+export function isCurrency(name: string): name is Currency {
+  return (currencies as readonly string[]).includes(name)
 }
 
 /** Digits behind the point of a currency. */
@@ -75,14 +75,14 @@ function divideRounded(amount: bigint, by: bigint): bigint {
 }
 
 /** Winc that an amount of a token is worth, rounded down, before any fee. */
-export function wincOfToken(token: TokenWord, amount: bigint, { usd }: Rates): bigint {
+export function wincOfToken(token: TokenName, amount: bigint, { usd }: Rates): bigint {
   const asset = pricedAs[token]
   if (asset === 'ar') return (amount * wincPerAr) / 10n ** BigInt(tokenDecimals[token])
   return (amount * usd[asset] * wincPerAr) / (usd.ar * 10n ** BigInt(tokenDecimals[token]))
 }
 
 /** What an amount of a token is worth in USD, as text with six digits, rounded down. */
-export function usdOfToken(token: TokenWord, amount: bigint, { usd }: Rates): string {
+export function usdOfToken(token: TokenName, amount: bigint, { usd }: Rates): string {
   const micro = (amount * usd[pricedAs[token]]) / (10n ** BigInt(tokenDecimals[token]) * 10n ** 6n)
   return `${micro / 1_000_000n}.${String(micro % 1_000_000n).padStart(6, '0')}`
 }

@@ -1,4 +1,4 @@
-import { type Currency, currencies, isCurrency, isToken, minorDigits } from './rates.js'
+import { type Currency, currencies, minorDigits } from './rates.js'
 
 /** A fee or a discount, as answers show it. */
 export interface Adjustment {
@@ -66,12 +66,8 @@ export function amountFault(currency: Currency, minor: bigint): string | undefin
   return minor > BigInt(most) ? fault('large', `below or equal to ${most}`) : undefined
 }
 
-export function unsupported(word: string): string {
-  return `The currency type '${word}' is currently not supported by this API!`
-}
-
-export function isPayable(word: string): boolean {
-  return isToken(word) || isCurrency(word)
+export function unsupported(name: string): string {
+  return `The currency type '${name}' is currently not supported by this API!`
 }
 
 /** The service's fee, as a part of what was paid. */

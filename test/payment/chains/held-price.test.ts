@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { type Refusal, refuse } from '../../../src/format/refusal.js'
 import type { ChainReader, SeenPayment } from '../../../src/payment/chains/seen-payment.js'
 import { fixedOracle, type Oracle } from '../../../src/payment/prices/oracle.js'
-import { type Rates, readRate, type TokenWord } from '../../../src/payment/prices/rates.js'
+import { type Rates, readRate, type TokenName } from '../../../src/payment/prices/rates.js'
 import { paymentRig } from '../rig.js'
 
 const own = `0x${'9'.repeat(40)}`
@@ -11,7 +11,7 @@ const payer = `0x${'1'.repeat(40)}`
 const start = Date.UTC(2026, 0, 1)
 const minute = 60_000
 
-async function scene(t: Test, token: TokenWord) {
+async function scene(t: Test, token: TokenName) {
   const [before, unknown] = [await fixedOracle().rates(), refuse('upstream', 'upstream', 'no prices')]
   let rates: Rates | Refusal = before
   const oracle: Oracle = { rates: async () => rates, about: { source: 'test' }, close: () => undefined }
