@@ -146,8 +146,7 @@ export function answer<Request, Reply, Event = never>(
   const caller: Caller<Event> = { hear: (event) => outgoing.post({ event }) }
   let handled = 0
   const acknowledge = (): void => {
-    if (handled === 0) handled = 0
-    else outgoing.post({ handled })
+    outgoing.post({ handled })
     handled = 0
   }
   hearFrom(port, (word: Envelope<Request>) => {

@@ -33,13 +33,10 @@ export interface ChainReader {
   close(): Promise<void>
 }
 
-/** What a chain must know: where payments go, and when they count. */
-export interface Depths {
-  /** Blocks that a payment is deep, its own counted, until it is credited. */
-  readonly confirmations: number
-}
-
-/** Deeper than twice what counts, a payment is not looked at again. */
+/**
+ * How deep a payment is. `confirmations`: blocks on top of it, its own counted; `wanted`: with so many it is credited. With twice
+ * as many it is not looked at again.
+ */
 export function depthsOf(
   confirmations: number,
   wanted: number,

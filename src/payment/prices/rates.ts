@@ -115,11 +115,6 @@ export function wincOfMicroUsd(microUsd: bigint, { usd }: Rates): bigint {
   return divideUp(microUsd * 10n ** 6n * wincPerAr, usd.ar)
 }
 
-/** Millionths of USD for an amount of winc, rounded up. */
-export function microUsdOfWinc(winc: bigint, { usd }: Rates): bigint {
-  return divideUp(winc * usd.ar, wincPerAr * 10n ** 6n)
-}
-
 /** Smallest units of a currency for an amount of winc, rounded up. */
 export function fiatOfWinc(currency: Currency, winc: bigint, rates: Rates): bigint {
   return divideUp(winc * arPrice(currency, rates) * 10n ** BigInt(minorDigits(currency)), wincPerAr * scale)
