@@ -29,7 +29,7 @@ export function accountRoutes(accounts: Accounts, free: FreeTier | undefined): C
       answer: async ({ header, query }) => {
         const signer = requestSigner(header)
         if (signer !== undefined) {
-          await accounts.wallets.learn(signer.address, signer.alias)
+          await accounts.wallets.takeOverAlias(signer.address, signer.alias)
           return balanceOf(signer.address)
         }
         const address = query.get('address') ?? ''
@@ -136,7 +136,7 @@ async function historyAnswer(accounts: Accounts, { query, header }: Call): Promi
   const cursor = query.get('cursor') ?? ''
   const after = cursor === '' ? undefined : readCursor(cursor)
   if (cursor !== '' && after === undefined) return wrongCursor
-  await accounts.wallets.learn(signer.address, signer.alias)
+  await accounts.wallets.takeOverAlias(signer.address, signer.alias)
   const { page, next } = await accounts.payments(signer.address, after, limit)
   const payments = page.map(paymentView)
   return json({

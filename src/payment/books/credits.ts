@@ -152,7 +152,7 @@ export class LedgerCredits implements CreditsPort {
 
   /** The wallet of who has signed an order. Only then: it moves what lies at the alias to the wallet. */
   async #signer({ address, alias }: Signer): Promise<string> {
-    if (alias !== undefined) await this.#wallets.learn(address, alias)
+    if (alias !== undefined) await this.#wallets.takeOverAlias(address, alias)
     return this.#wallets.find(address)
   }
 

@@ -134,7 +134,7 @@ export class Wallets {
    * less: it writes. Nothing is written for a key without credits at either address, because anybody can make keys at no cost.
    * Such a key is recorded when it is seen again.
    */
-  async learn(address: string, alias: string): Promise<void> {
+  async takeOverAlias(address: string, alias: string): Promise<void> {
     const own = spelled(address)
     if (own === alias || this.#known.get(alias) === own) return
     const before = await this.ledger.record(aliasKind, alias)

@@ -216,8 +216,9 @@ export class TopUps {
     if ('status' in due) return this.#replace(stored, { ...noted, state: 'failed', why: due.text }, [])
     const credited = await this.#credit(stored, due, seen)
     const { account, sender } = seen
-    // Who asks for the balance of the sender finds it there, and what others have put to that address is moved there.
-    if (account === credited.wallet) await this.parts.wallets.learn(account, sender)
+    // The credits are at the address that the sender's key signs items with. The sender's own address becomes its alias, so that
+    // a balance request for it finds them, and credits that others put there are moved.
+    if (account === credited.wallet) await this.parts.wallets.takeOverAlias(account, sender)
     return credited
   }
 

@@ -28,7 +28,7 @@ export async function nameBuyer(
   const signer = requestSigner(header)
   if (signer === undefined) return unsigned
   if (!nonceShape.test(signer.nonce)) return textAnswer(400, 'Invalid nonce: purchases are named by a UUID')
-  await wallets.learn(signer.address, signer.alias)
+  await wallets.takeOverAlias(signer.address, signer.alias)
   const { address, signatureType, alias } = signer
   return { signer, payer: { address, signatureType, alias, paidBy } }
 }

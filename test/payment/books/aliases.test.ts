@@ -138,7 +138,7 @@ async function everywhere(t: Test, open: (place: string) => Promise<MoneyLedger>
       const ledger = await open(`kept-${way.replaceAll(' ', '-')}`)
       const books = booksOf(ledger)
       await filled(books, aliases)
-      const see = (alias: string, { wallets }: Books): Promise<void> => wallets.learn(wallet, alias)
+      const see = (alias: string, { wallets }: Books): Promise<void> => wallets.takeOverAlias(wallet, alias)
       if (way === 'in a row') for (const alias of [...aliases].reverse()) await see(alias, books)
       else {
         const other = way === 'at once' ? books : booksOf(ledger)
@@ -164,12 +164,12 @@ async function everywhere(t: Test, open: (place: string) => Promise<MoneyLedger>
     const ledger = await open('few')
     const { wallets, accounts } = booksOf(ledger)
     await accounts.credit({ id: 'own', address: wallet, winc: 1n, ...facts })
-    for (let at = 0; at < 40; at += 1) await wallets.learn(wallet, hash(100 + at))
+    for (let at = 0; at < 40; at += 1) await wallets.takeOverAlias(wallet, hash(100 + at))
     t.equal((await wallets.names(wallet)).length, 17)
     t.equal((await ledger.records('alias', '', '', 1000)).length, 16)
     await accounts.credit({ id: 'left', address: hash(139), winc: 3n, ...facts })
     t.match(await accounts.balance(hash(139)), { winc: '3' }, 'one that was not taken has its own')
-    await wallets.learn(giver, hash(100))
+    await wallets.takeOverAlias(giver, hash(100))
     t.equal(await wallets.find(hash(100)), wallet, 'an alias does not change hands')
     await ledger.close()
   })
@@ -178,7 +178,7 @@ async function everywhere(t: Test, open: (place: string) => Promise<MoneyLedger>
     const ledger = await open('missing')
     const books = booksOf(ledger)
     await filled(books, aliases)
-    for (const alias of aliases) await books.wallets.learn(wallet, alias)
+    for (const alias of aliases) await books.wallets.takeOverAlias(wallet, alias)
     t.strictSame((await ledger.check(approvalFaults)).faults, [])
     const list = { kind: 'wallet-aliases', key: wallet, value: JSON.stringify(aliases.slice(1)) }
     await ledger.commit({ transfers: [], records: [list] })
@@ -207,7 +207,7 @@ async function everywhere(t: Test, open: (place: string) => Promise<MoneyLedger>
         1 + aliases.length,
         'none that has nothing',
       )
-      for (const alias of aliases) await booksOf(ledger).wallets.learn(wallet, alias)
+      for (const alias of aliases) await booksOf(ledger).wallets.takeOverAlias(wallet, alias)
       await whole(t, ledger, aliases)
       await ledger.close()
     }
