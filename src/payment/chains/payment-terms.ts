@@ -54,9 +54,9 @@ export class PaymentTerms {
   }
 
   /**
-   * The same payment now that it is final: everything as its chain has it. The price is the one of the report for as long as a
-   * quote holds and where the amount is the same: with a price that held longer, whoever keeps his transaction from being mined
-   * could choose between two. Refusals: its price is not known now.
+   * The same payment when it is final: all fields as its chain has them. The price is the one of the report while a quote holds
+   * and where the amount is the same. With a price that held longer, a sender who delays his transaction could choose between two
+   * prices. Refusals: its price is not known now.
    */
   async due(noted: TopUp, seen: SeenPayment): Promise<TopUp | Unpayable | Refusal> {
     const { token, id, quantity, createdMs, pricedMs = createdMs } = noted

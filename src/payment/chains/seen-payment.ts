@@ -12,9 +12,9 @@ export interface SeenPayment {
   readonly recipient: string
   /** The beneficiary, where the sender names another one than himself. */
   readonly beneficiary?: string
-  /** Enough blocks are on top of it. */
+  /** Deep enough to be credited. */
   readonly isFinal: boolean
-  /** So many are on top that it is not looked at any more. */
+  /** Deep enough never to be looked at again. */
   readonly isBeyondWatching: boolean
   readonly height?: number
 }

@@ -1,7 +1,10 @@
 import type { LedgerRecord } from '../../ledger/ledger-port.js'
 import type { TokenName } from '../prices/rates.js'
 
-/** A payment on a chain, from its first report on. While it is pending, all but its name is only what was seen then. */
+/**
+ * A payment on a chain, from its first report on. While it is pending, all fields but its chain, token and id are only what was
+ * seen at the report. Times are milliseconds since 1970, by the clock of the service.
+ */
 export interface TopUp {
   readonly state: 'pending' | 'credited' | 'failed'
   readonly chain: string
@@ -22,7 +25,7 @@ export interface TopUp {
   /** When `winc` was computed. Records of earlier versions have none: it was at `createdMs`. */
   readonly pricedMs?: number
   readonly height?: number
-  /** How often it was credited: after a reorganization that took it away it may come again. */
+  /** How many times it was credited: after a reorganization that took it away it may come again. */
   readonly timesCredited: number
   readonly why?: string
   /** Since when no node has it in a block. */
@@ -30,7 +33,7 @@ export interface TopUp {
 }
 
 export const topUpKind = 'topup'
-/** Those that are still looked at: pending, or credited but not deep enough to stay for sure. */
+/** Names of the payments that each recheck looks at: pending ones, and credited ones that are not deep enough to be sure. */
 export const watchedKind = 'topup-watched'
 
 /** The key of a payment's record. */

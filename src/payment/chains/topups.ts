@@ -26,29 +26,30 @@ export interface TopUpParts extends PaymentTermsParts {
   readonly readers: readonly ChainReader[]
   readonly clock: Clock
   readonly log: Log
-  /** A credited payment that no node knows for so long was lost by its chain: a node that lags behind must not look like that. */
+  /** A credited payment that no node knows for this long was lost by its chain. Longer than nodes lag behind it. */
   readonly lostMs: number
-  /** About ids that no payment here has, to the nodes of each chain. */
+  /** Bound of the questions to the nodes of each chain about ids that no payment here has. */
   readonly questionsPerSecond: number
 }
 
-/** So long a payment that no node knows is waited for. */
+/** How long a payment is waited for that no node knows. */
 const awaitedMs = 24 * 3600_000
+/** Payments of one page of a recheck. */
 const watchedMax = 500
-/** Ids that strangers name: each of a network (IPv4 /24, IPv6 /48) in a minute. */
+/** Questions a minute about ids that strangers name, for each network (IPv4 /24, IPv6 /48). */
 const eachPerMinute = 60
-/** Payments that are known, at each chain. */
+/** Questions of clients about payments that are known, to each chain. */
 const knownTurns = { perSecond: 20, burst: 40, eachPerMinute: 240 }
 
-/** What came of the first report of a payment. Answers for the client are about ids that are no payments to this service. */
+/** The result of a payment's first report. With `status`: the id is no payment to this service. */
 type FirstReport = Extract<TopUpOutcome, { readonly topUp: TopUp } | { readonly status: number }>
 
 /** Payments on chains: reported by clients, credited once when deep enough, taken back where the chain loses them. */
 export class TopUps {
   readonly #readers = new Map<TokenName, ChainReader>()
-  /** By chain: ids that no payment here has. */
+  /** By chain: questions about ids that no payment here has. */
   readonly #strange = new Map<string, StrangersQuestions<FirstReport>>()
-  /** By chain: payments that were seen, so that no flood of ids keeps them from being looked at. */
+  /** By chain: questions about payments that were seen. They have turns of their own: no flood of ids keeps them waiting. */
   readonly #known = new Map<string, StrangersQuestions<TopUp>>()
   readonly #terms: PaymentTerms
 
@@ -102,7 +103,7 @@ export class TopUps {
     if (!('state' in made)) return made
     const change = { kind, key, value: encodeTopUp(made), expected: 0 }
     const outcome = await this.parts.ledger.commit({ transfers: [], records: [change, watched(key)] })
-    // Another request reported it at the same time.
+    // The only condition is that there is no record: where it fails, another request reported the payment at the same time.
     const isFirst = !isRejected(outcome)
     const stored = await this.parts.ledger.record(kind, key)
     if (stored === undefined) throw new Error(`the payment ${key} is not kept`)
@@ -118,8 +119,8 @@ export class TopUps {
   }
 
   /**
-   * A payment that failed: its chain decides, and not the time for which it was waited for. It may have it now, a day after it
-   * was last seen, and then it counts at the present price.
+   * A failed payment that is reported again. Its chain decides, not the time for which it was waited for: the chain may have it
+   * after a day without it. Then it counts at the present price.
    */
   async #reportFailedAgain(stored: LedgerRecord, client: string): Promise<TopUp> {
     const before = readTopUp(stored)
@@ -163,7 +164,7 @@ export class TopUps {
     if (stored === undefined) return 'credited, and not kept'
     const topUp = readTopUp(stored)
     const { state, token, id } = topUp
-    // It was taken back since: the other way round it is looked at all the time.
+    // It was taken back since, and is pending again: each recheck looks at it.
     if (state !== 'credited') return undefined
     const seen = await this.#readers.get(token)?.find(token, id)
     if (seen === undefined) return `nobody reads payments in ${token} any more`
@@ -184,10 +185,10 @@ export class TopUps {
     const topUp = readTopUp(stored)
     if (topUp.state === 'failed') return topUp
     const watched = await this.parts.ledger.record(watchedKind, stored.key)
-    // Not looked at any more: another look may have ended it since this one read it.
+    // It is not watched any more: another look may have ended it since this one read it.
     if (watched === undefined) return readTopUp((await this.parts.ledger.record(kind, stored.key)) ?? stored)
     const seen = await this.#reader(topUp.token).find(topUp.token, topUp.id)
-    // Nothing follows from silence.
+    // No node answered: nothing is known that could change the payment.
     if (isRefusal(seen)) return topUp
     if (seen === 'absent') {
       if (topUp.state === 'credited') return this.#noteMissing(stored, topUp)
@@ -202,16 +203,16 @@ export class TopUps {
   }
 
   /**
-   * What was noted at the report may have been another transaction than the one that its chain has now: an id does not always
-   * prove the other fields (`isBoundById`), and nodes say of one without a block what they like. So all that is credited is
-   * taken from what is final.
+   * Credits a pending payment that is final, or checks a credited one. The chain may have another transaction under the id now
+   * than at the report: an id does not always prove the other fields (`isBoundById`), and of one without a block a node may state
+   * anything. So all that is credited is taken from the final transaction.
    */
   async #applySeen(stored: LedgerRecord, seen: SeenPayment): Promise<TopUp> {
     const noted = readTopUp(stored)
     if (noted.state === 'credited') return this.#keepCredited(stored, noted, seen)
     if (noted.state === 'failed' || !seen.isFinal) return noted
     const due = await this.#terms.due(noted, seen)
-    // Its price is not known now.
+    // The oracles do not answer: the next look tries again.
     if (isRefusal(due)) return noted
     if ('status' in due) return this.#replace(stored, { ...noted, state: 'failed', why: due.text }, [])
     const credited = await this.#credit(stored, due, seen)
@@ -222,7 +223,7 @@ export class TopUps {
     return credited
   }
 
-  /** A credited payment whose chain has another one under this id now, or has it in no block, is not there any more. */
+  /** Checks a credited payment: one that is another transaction now, or in no block, is taken back or noted as missing. */
   async #keepCredited(stored: LedgerRecord, topUp: TopUp, seen: SeenPayment): Promise<TopUp> {
     const isAnother = this.#terms.difference(topUp, seen) !== undefined
     if (isAnother && seen.isFinal) return this.#takeBack(stored, found(topUp))
@@ -233,6 +234,7 @@ export class TopUps {
     return topUp
   }
 
+  /** One commit: the transfer, and the payment's record as credited. */
   async #credit(stored: LedgerRecord, topUp: TopUp, seen: SeenPayment): Promise<TopUp> {
     const { winc, token, quantity, usdEquivalent, sender, id, chain } = topUp
     const { wallets, now } = this.parts
@@ -259,6 +261,7 @@ export class TopUps {
     return this.#written(outcome, stored.key, { ...credited, wallet })
   }
 
+  /** No node has the credited payment in a block: it is taken back after `lostMs` without it. */
   async #noteMissing(stored: LedgerRecord, topUp: TopUp): Promise<TopUp> {
     const missingMs = topUp.missingMs ?? this.parts.now()
     if (this.parts.now() - missingMs >= this.parts.lostMs) return this.#takeBack(stored, found(topUp))
@@ -290,6 +293,7 @@ export class TopUps {
     return this.#replace(stored, next, [transfer])
   }
 
+  /** Commits the record of a payment as it is now, with transfers and further records. */
   async #replace(
     stored: LedgerRecord,
     next: TopUp,
