@@ -37,7 +37,7 @@ export interface CommitOrder {
 
 /** Why a commit did not happen. Nothing of it did. */
 export interface Rejected {
-  readonly rejected: /** An account of somebody would go below zero. */
+  readonly rejected: /** An account that may not go below zero would. */
     | 'insufficient'
     /** A record is not what was expected: read again, decide again. */
     | 'conflict'
@@ -56,7 +56,7 @@ export interface Rejected {
 }
 
 export interface Committed {
-  /** In the order of the order. */
+  /** The transfers of the order, in its order. */
   readonly transfers: readonly Transfer[]
   /** The first transfer was there before, with all others: nothing happened this time. */
   readonly existed: boolean

@@ -2,11 +2,11 @@ import type { Auditor } from './auditor.js'
 import type { Deferred } from './deferred.js'
 import { textsOfBlock } from './ledger-blocks.js'
 import {
+  entriesInTables,
   type LedgerTables,
   numberAt,
   type StoredState,
   sumOf,
-  tabledEntries,
   timedPlace,
 } from './lmdb-tables.js'
 import { nextChanges, noRecords } from './record-sum.js'
@@ -43,7 +43,7 @@ export function auditTables(
     if (found.ending(id) !== undefined) auditor.fault(`${id} is found as ended, and is pending`)
   auditRecords(auditor, tables, state)
   auditTimes(auditor, tables, deferred)
-  for (const [account, place] of tabledEntries(tables.history)) auditor.listed(account, place)
+  for (const [account, place] of entriesInTables(tables.history)) auditor.listed(account, place)
   for (const [account, entries] of deferred.entries)
     for (const { place } of entries) auditor.listed(account, place)
 }

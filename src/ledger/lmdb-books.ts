@@ -31,18 +31,19 @@ import {
 import { nextChanges, noRecords, RecordSum } from './record-sum.js'
 import { chained, decodeTransfer, effectOf, encodeTransfer, firstHead, type Transfer } from './transfer.js'
 
+/** Entries of each of the two maps of what was read or written lately. */
 const keptMax = 50_000
-/** Pages that are looked at before the file is opened, which takes some milliseconds; of a file that is too short, all. */
+/** Pages that are checked before the file is opened, in some milliseconds. Of a file that is too short all are checked. */
 const checkedPagesMax = 1000
 /**
- * So many transfers and records at most are found through memory before the tables are brought up to date, in the transaction of
- * a group. More would make pairs no cheaper.
+ * Transfers and records that are found through memory before the tables are brought up to date, in the transaction of a group.
+ * With more of them a reservation with its end would be no cheaper.
  */
 const deferredDefault = 2048
 const stateKey = utf8Of('state')
 const formatKey = utf8Of('format')
-/** In place of the state: memory stands for none. */
-const unread = new Uint8Array(0)
+/** A state that no disk has: memory must be rebuilt before the next write. */
+const noState = new Uint8Array(0)
 
 /**
  * The embedded ledger on disk. Reads at any time; writes inside `write` only, by one thread.
@@ -57,21 +58,22 @@ export class LmdbBooks implements Books {
   /** When the last transfer happened; 0 where there is none. */
   lastMs = 0
   #version = 0
-  #tabled = 0
+  /** The last transfer whose lookup entries and accounts are in the tables. */
+  #sequenceInTables = 0
   readonly #environment: Environment
   readonly #tables: LedgerTables
-  /** Of the records in the tables, and of the changes that are not in them; undefined where an older version wrote last. */
+  /** Sums of the records in the tables, and of the changes that are not in them; undefined where an older version wrote last. */
   #recordSum: string | undefined
   #changesSum: string | undefined
   readonly #blocks: BlockWriter
   readonly #deferred = new Deferred()
   /** The state as it was read or written last. */
   #state: Uint8Array | undefined
-  /** Changes of this transaction. */
+  /** Changes of records of the current transaction. */
   #changes: [kind: string, key: string, version: number, value: string | null][] = []
-  /** Keys in `changes`. */
+  /** Keys of the rows of the table `changes`. */
   #changeKeys: Buffer[] = []
-  /** Busy accounts and what is pending on them are not read again from the tables. */
+  /** Accounts and pending transfers that were used lately: a busy account is not read again from the tables. */
   readonly #keptAccounts = new BoundedMap<string, LedgerAccount>(keptMax)
   readonly #keptPending = new BoundedMap<string, PlacedTransfer>(keptMax)
 
@@ -114,7 +116,7 @@ export class LmdbBooks implements Books {
 
   isEnded(pendingId: string): boolean {
     if (this.#deferred.endings.has(pendingId)) return true
-    // What is kept, or was added since, is pending still.
+    // Memory keeps a pending transfer only until it ends.
     if (this.#keptPending.has(pendingId) || this.#deferred.transfers.has(pendingId)) return false
     return this.#placesOf(pendingId).length > 1
   }
@@ -161,7 +163,7 @@ export class LmdbBooks implements Books {
     return recordsFrom(this.#tables, this.#deferred, kind, { start, after, limit })
   }
 
-  /** What is pending and over at this time, oldest first. */
+  /** Pending transfers whose time is over at `nowMs`, oldest first. */
   due(nowMs: number, limit: number): Transfer[] {
     return dueFrom(this.#tables, this.#deferred, { nowMs, limit }, (place) => this.#at(place))
   }
@@ -179,24 +181,24 @@ export class LmdbBooks implements Books {
     }
   }
 
-  /** Undefined, and nothing was done, where memory is behind the disk. */
+  /** One try of `write`. Undefined, and nothing was done, where memory is behind the disk. */
   #attempt<T>(act: () => T): { readonly result: T } | undefined {
     const before = this.sequence + this.#version
-    let isTabled = false
+    let isInTables = false
     try {
       const made = this.#environment.write(() => {
         if (!areSameBytes(this.#tables.meta.view(stateKey), this.#state)) return undefined
         const result = act()
         if (this.sequence + this.#version === before) return { result }
         this.#blocks.end()
-        isTabled = this.#deferred.size >= this.#deferredBound(this.sequence + this.#version - before)
-        if (isTabled) this.#putTables()
+        isInTables = this.#deferred.size >= this.#deferredBound(this.sequence + this.#version - before)
+        if (isInTables) this.#putTables()
         else this.#putChanges()
         this.#putState()
         return { result }
       })
       this.#changes = []
-      if (isTabled) this.#forgetDeferred()
+      if (isInTables) this.#forgetDeferred()
       this.#environment.refresh()
       return made
     } catch (error) {
@@ -256,9 +258,9 @@ export class LmdbBooks implements Books {
     auditTables(auditor, this.#tables, this.#deferred, state, this)
   }
 
-  /** Reads the state, and makes anew what the tables do not have yet. Where it throws, it is done again before the next write. */
+  /** Reads the state, and rebuilds in memory what the tables do not have yet. Where it throws, the next write calls it again. */
   reread(): void {
-    this.#state = unread
+    this.#state = noState
     this.#blocks.clear()
     this.#deferred.clear()
     this.#changes = []
@@ -267,16 +269,16 @@ export class LmdbBooks implements Books {
     const state = found === undefined ? undefined : (JSON.parse(textOf(found)) as StoredState)
     this.sequence = state?.sequence ?? 0
     this.#version = state?.version ?? 0
-    this.#tabled = state?.tabled ?? 0
+    this.#sequenceInTables = state?.tabled ?? 0
     this.head = state?.head ?? firstHead
     this.#recordSum = state === undefined ? noRecords : state.records
     this.#changesSum = state === undefined ? noRecords : state.changes
     this.lastMs = lastTime(this.#tables.blocks)
-    for (const { key, value } of this.#tables.blocks.span({ start: numberKey(this.#tabled + 1) })) {
+    for (const { key, value } of this.#tables.blocks.span({ start: numberKey(this.#sequenceInTables + 1) })) {
       const first = numberAt(key)
       for (const [index, text] of textsOfBlock(value).entries()) {
         const transfer = decodeTransfer(first + index, text)
-        this.#repeat({ transfer, place: { sequence: transfer.sequence, index } })
+        this.#replay({ transfer, place: { sequence: transfer.sequence, index } })
       }
     }
     this.#changeKeys = []
@@ -288,11 +290,11 @@ export class LmdbBooks implements Books {
     this.#state = found
   }
 
-  /** A transfer of a block: what it did to accounts follows from it. */
-  #repeat(located: PlacedTransfer): void {
+  /** Adds a transfer that was read from a block, and changes its accounts as it did when it was made. */
+  #replay(located: PlacedTransfer): void {
     const { transfer } = located
     const { accounts } = this.#deferred
-    const pending = this.#defer(located)
+    const pending = this.#addDeferred(located)
     const { posted, held } = effectOf(transfer, pending?.transfer.amount ?? 0n)
     const { debit, credit, timeMs } = transfer
     accounts.set(debit, debited(this.account(debit) ?? newAccount(debit, timeMs), posted, held))
@@ -302,14 +304,14 @@ export class LmdbBooks implements Books {
   #add(transfer: Transfer): void {
     const { sequence } = transfer
     const { head, bytes } = chained(this.head, sequence, encodeTransfer(transfer))
-    this.#defer({ transfer, place: this.#blocks.add(sequence, bytes) })
+    this.#addDeferred({ transfer, place: this.#blocks.add(sequence, bytes) })
     this.head = head
     this.sequence = sequence
     this.lastMs = transfer.timeMs
   }
 
-  /** Returns what the transfer ends. */
-  #defer(located: PlacedTransfer): PlacedTransfer | undefined {
+  /** Adds a transfer to what the tables do not have yet. Returns the pending transfer that it ends. */
+  #addDeferred(located: PlacedTransfer): PlacedTransfer | undefined {
     const { pending } = located.transfer
     const ended = pending === '' ? undefined : this.#located(pending)
     this.#deferred.add(located, ended)
@@ -346,7 +348,7 @@ export class LmdbBooks implements Books {
     const sum = this.#recordSum === undefined ? undefined : new RecordSum(this.#recordSum)
     putDeferred(this.#tables, this.#deferred, sum)
     for (const key of this.#changeKeys) this.#tables.changes.remove(key)
-    this.#tabled = this.sequence
+    this.#sequenceInTables = this.sequence
     this.#recordSum = sum?.text ?? sumOf(this.#tables.records)
     this.#changesSum = noRecords
   }
@@ -368,7 +370,7 @@ export class LmdbBooks implements Books {
       sequence,
       version: this.#version,
       head,
-      tabled: this.#tabled,
+      tabled: this.#sequenceInTables,
       ...(records === undefined ? {} : { records }),
       ...(changes === undefined ? {} : { changes }),
     }
@@ -378,7 +380,7 @@ export class LmdbBooks implements Books {
       this.#tables.meta.put(formatKey, utf8Of(ledgerFormat))
   }
 
-  /** What is in the tables now need not be in memory, except for what will be needed again soon. */
+  /** Removes from memory what the tables have now, except for the accounts and pending transfers that were used lately. */
   #forgetDeferred(): void {
     const { accounts, transfers, endings } = this.#deferred
     for (const [name, account] of accounts) this.#keptAccounts.set(name, account)

@@ -45,7 +45,7 @@ function move(transfers: Table, last: number, tables: LedgerTables): void {
     if (text === undefined) throw new Error(`ledger: transfer ${sequence} is missing`)
     return text
   }
-  const tabled = (id: string): PlacedTransfer | undefined => {
+  const inTables = (id: string): PlacedTransfer | undefined => {
     const [place] = placesOf(tables.places.get(utf8Of(id)) ?? new Uint8Array(0))
     if (place === undefined) return undefined
     return { place, transfer: decodeTransfer(place.sequence, textOf(stored(place.sequence))) }
@@ -54,7 +54,7 @@ function move(transfers: Table, last: number, tables: LedgerTables): void {
     const text = stored(sequence)
     const transfer = decodeTransfer(sequence, textOf(text))
     const { pending } = transfer
-    const ended = pending === '' ? undefined : (deferred.transfers.get(pending) ?? tabled(pending))
+    const ended = pending === '' ? undefined : (deferred.transfers.get(pending) ?? inTables(pending))
     deferred.add({ transfer, place: blocks.add(sequence, text) }, ended)
     if (deferred.size < movedAtOnce) continue
     blocks.end()

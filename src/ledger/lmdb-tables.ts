@@ -178,7 +178,7 @@ function putEntries(history: Table, account: string, found: readonly PlacedTrans
 }
 
 /** The entries of all histories that the table has; those of one account in their order. */
-export function* tabledEntries(history: Table): Iterable<readonly [account: string, place: Place]> {
+export function* entriesInTables(history: Table): Iterable<readonly [account: string, place: Place]> {
   for (const { key, value } of history.span({})) {
     const account = textOf(key.subarray(0, -numberBytes - 1))
     for (const place of placesOf(value)) yield [account, place]

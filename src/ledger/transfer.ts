@@ -5,7 +5,10 @@ import { hash } from 'node:crypto'
  * accounts together hold nothing. Amounts are whole numbers of winc (a millionth of a millionth of an AR) of any length.
  */
 
-/** What is to be moved at once. `pending` only holds the amount back, until it is posted or void. */
+/**
+ * An amount that goes from one account to another. `posted`: it is moved at once, and stays so. `pending`: it is only held back,
+ * until an `EndOrder` (`post` or `void`) or its timeout ends it.
+ */
 export interface MoveOrder {
   /** Names the transfer for ever: the same id again is the same transfer. 1 to 200 characters. */
   readonly id: string
@@ -26,13 +29,16 @@ export interface MoveOrder {
   readonly about?: Readonly<Record<string, string>>
 }
 
-/** What becomes of a pending transfer. */
+/**
+ * The end of a pending transfer. `post`: its amount, or a part of it, is moved after all. Not to be taken for `posted`, the kind of
+ * a transfer that never was pending. `void`: nothing is moved, and the amount is free again.
+ */
 export interface EndOrder {
   readonly id: string
   readonly kind: 'post' | 'void'
   /** Id of the pending transfer. */
   readonly pending: string
-  /** Of a post: so much of it, the rest is free again. Absent: all. */
+  /** Of a post: the part that is moved; the rest is free again. Absent: all. */
   readonly amount?: bigint
   readonly reason: string
   readonly reference: string
