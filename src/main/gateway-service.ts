@@ -13,10 +13,10 @@ import type { SourceGiven } from '../threads/source-given.js'
 import type { SwarmGiven } from '../threads/swarm-options.js'
 import { settingsOf } from '../threads/thread-settings.js'
 import { limitsOf } from './bucket-limits.js'
+import { cashierOf } from './cashier-thread.js'
 import { consoleOf } from './console-place.js'
 import { type Network, networkOf } from './network.js'
 import { nodeLine } from './node-line.js'
-import { paymentsOf } from './payments-thread.js'
 import { found, urlOf } from './ports.js'
 import { queryThreads } from './query-threads.js'
 import type { RunningThreads } from './running-threads.js'
@@ -70,7 +70,7 @@ export function gatewayServiceOf(
   if (!running.has('gateway')) return noGateway
   const { network, startedMs, adminKey, current, services } = given
   const limits = limitsOf(config, threads)
-  const payments = paymentsOf(config, threads, limits, running.has('payment'))
+  const cashier = cashierOf(config, threads, limits, running.has('payment'))
   const queries = queryThreads(config, () => network().nodes, shared, threads)
   const page = consoleOf(config, given.tls)
   const { host } = networkOf(config)
@@ -91,10 +91,10 @@ export function gatewayServiceOf(
         startedMs,
         adminKey: adminKey(),
         services: services(),
-        ports: { ...threads.edgePorts(), queries: queryPorts, ...limits.ports(), ...payments.ports() },
+        ports: { ...threads.edgePorts(), queries: queryPorts, ...limits.ports(), ...cashier.ports() },
         queryLeft: left,
         ...(limited === undefined ? {} : { limits: limited }),
-        ...(payments.sales === undefined ? {} : { sales: payments.sales }),
+        ...(cashier.sales === undefined ? {} : { sales: cashier.sales }),
       }
     }),
   )
@@ -109,7 +109,7 @@ export function gatewayServiceOf(
       ...page.parts,
       ...tls.parts,
     ],
-    sellers: payments.parts,
+    sellers: cashier.parts,
     edges,
     url: () => urlOf(host, port),
     port: () => port,

@@ -27,7 +27,7 @@ export interface ReloadOutcome {
 const readers: Readonly<Record<string, { readonly kind: ThreadKind; readonly hasOrders: boolean }>> = {
   admission: { kind: 'admission', hasOrders: false },
   edge: { kind: 'edge', hasOrders: true },
-  payments: { kind: 'cashier', hasOrders: false },
+  cashier: { kind: 'cashier', hasOrders: false },
   upload: { kind: 'upload', hasOrders: true },
   payment: { kind: 'payment', hasOrders: true },
 }

@@ -12,11 +12,11 @@ import type { Beside, InfoParts } from '../routes/about-gateway.js'
 import { allowanceOf, limitsInfo, rateLimitRoutes } from '../routes/rate-limit-routes.js'
 import type { ClientOf } from '../serving/in-slot.js'
 import type { Route } from '../serving/route.js'
+import { edgePayments } from './cashier-options.js'
 import { bucketRules, clientsOf } from './client-options.js'
 import type { EdgeGiven } from './edge-given.js'
 import type { EdgeTools } from './edge-tools.js'
 import { localOnlyRules } from './gateway-options.js'
-import { edgePayments } from './payments-options.js'
 import type { SettingsNews } from './thread-news.js'
 
 /** Who a client is, and whether its answer may be sent. */
@@ -134,10 +134,10 @@ async function openSales(
   { meters, mailboxMax, vocabulary }: EdgeTools,
   clients: Clients,
 ): Promise<Selling | undefined> {
-  if (sales === undefined || ports.payments === undefined) return undefined
+  if (sales === undefined || ports.cashier === undefined) return undefined
   const { openPayments } = await import('../admission/open-selling.js')
   return openPayments(edgePayments(settings, sales), {
-    cashier: addressOf<CashierRequest, CashierReply>(ports.payments, mailboxMax),
+    cashier: addressOf<CashierRequest, CashierReply>(ports.cashier, mailboxMax),
     pathPrefix: vocabulary.pathPrefix,
     clientOf: (request) => clients.of(request).exact,
     clock: systemClock,

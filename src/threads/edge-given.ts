@@ -70,7 +70,7 @@ export interface EdgePorts {
   /** To the keeper of buckets; absent: nobody is limited. */
   readonly admission?: MessagePort
   /** To the cashier; absent: nothing is sold. */
-  readonly payments?: MessagePort
+  readonly cashier?: MessagePort
 }
 
 /** What edge threads that sell have in common. */

@@ -25,9 +25,9 @@ import {
   RemoteUsdc,
   usdcBy,
 } from '../payment/links/credits-messages.js'
+import { type CdpKey, offerOptions, paymentsFolder, rpcOf } from './cashier-options.js'
 import { bucketRules, clientsOf } from './client-options.js'
 import type { EdgeGiven } from './edge-given.js'
-import { type CdpKey, offerOptions, paymentsFolder, rpcOf } from './payments-options.js'
 import type { SettingsNews } from './thread-news.js'
 import type { SettingsOf } from './thread-settings.js'
 
@@ -62,7 +62,7 @@ const mailboxMax = 1024
 /** Settles payments with the facilitator and adds what they bought to buckets. */
 export async function openCashier(given: CashierGiven): Promise<OpenThread> {
   const { settings, limits, ports, cdp } = given
-  const log = createLog(settings.server.logLevel, 'payments')
+  const log = createLog(settings.server.logLevel, 'cashier')
   const offer = offerOptions(settings)
   if (offer === undefined) throw new Error('nothing is sold by these settings')
   const { settleTimeoutMs: verifyMs } = settings.payments

@@ -1,5 +1,5 @@
 import type { SecurePlace, ServeOptions } from '../http/listen.js'
-import type { CdpKey } from './payments-options.js'
+import type { CdpKey } from './cashier-options.js'
 import type { SharedMemory } from './shared-memory.js'
 import type { SettingsOf } from './thread-settings.js'
 

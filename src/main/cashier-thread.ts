@@ -5,26 +5,29 @@ import type { Config } from '../../config/read.js'
 import type { Part } from '../actor/supervise.js'
 import { Kinds } from '../admission/settlement-messages.js'
 import { readSmall } from '../store/folder.js'
+import { type CdpKey, offerOptions } from '../threads/cashier-options.js'
 import type { EdgePorts, EdgeSales } from '../threads/edge-given.js'
 import type { CashierGiven } from '../threads/open-cashier.js'
-import { type CdpKey, offerOptions } from '../threads/payments-options.js'
 import { settingsOf } from '../threads/thread-settings.js'
 import type { limitsOf } from './bucket-limits.js'
 import { privateSecret } from './private-secret.js'
 
-/** The threads of the program, as far as payments need them. */
+/** The threads of the program, as far as the cashier needs them. */
 interface Threads {
   line(name: string): MessagePort
   part(name: string, file: string, data: () => object): Part
 }
 
-/** The part that settles payments, and how edge threads reach it; nothing of both where none are taken. */
-export function paymentsOf(
+/**
+ * The thread of the cashier, which settles the payments for answers of the gateway (x402), and how edge threads reach it. Nothing
+ * of both where no payments are taken.
+ */
+export function cashierOf(
   config: Config,
   threads: Threads,
   limits: ReturnType<typeof limitsOf>,
   isPaymentHere: boolean,
-): { readonly parts: Part[]; readonly sales: EdgeSales | undefined; ports(): Pick<EdgePorts, 'payments'> } {
+): { readonly parts: Part[]; readonly sales: EdgeSales | undefined; ports(): Pick<EdgePorts, 'cashier'> } {
   if (offerOptions(config) === undefined) return { parts: [], sales: undefined, ports: () => ({}) }
   const sales = { kinds: new SharedArrayBuffer(Kinds.bytes), sealKey: randomBytes(32) }
   const data = (): CashierGiven => {
@@ -48,9 +51,9 @@ export function paymentsOf(
     }
   }
   return {
-    parts: [threads.part('payments', 'payments', data)],
+    parts: [threads.part('cashier', 'cashier', data)],
     sales,
-    ports: () => ({ payments: threads.line('payments') }),
+    ports: () => ({ cashier: threads.line('cashier') }),
   }
 }
 
