@@ -1,92 +1,49 @@
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
-import type { Meters } from '../actor/meter.js'
 import { RateWindow } from '../actor/rate-window.js'
 import { isRefusal } from '../format/refusal.js'
-import type { Request } from '../http/exchange.js'
 import type { MoneyLedger } from '../ledger/ledger-port.js'
 import type { Route } from '../serving/route.js'
 import { accountRoutes } from './books/account-routes.js'
-import { Accounts, type BalanceView } from './books/accounts.js'
-import { Approvals } from './books/approvals.js'
-import { CheckTurns } from './books/check-turns.js'
-import { LedgerCredits } from './books/credits.js'
+import type { Accounts, BalanceView } from './books/accounts.js'
+import type { Approvals } from './books/approvals.js'
+import type { LedgerCredits } from './books/credits.js'
 import { ExcludedSenders } from './books/excluded-senders.js'
 import { type Mailer, Outbox } from './books/outbox.js'
 import { type IsKnownWallet, protectedRoutes } from './books/protected-routes.js'
-import { Reservations } from './books/reservations.js'
-import { accountOf, Wallets } from './books/wallets.js'
-import { type CallRoute, hostRoutes } from './calls/call.js'
+import { accountOf } from './books/wallets.js'
+import { type CallLimits, type CallRoute, hostRoutes } from './calls/call.js'
 import { serviceInfoRoutes } from './calls/payment-info-routes.js'
 import { Turns } from './calls/turns.js'
-import type { CardProvider } from './cards/card-provider.js'
 import { cardRoutes } from './cards/card-routes.js'
-import { Cards } from './cards/cards.js'
+import type { Cards } from './cards/cards.js'
 import { creditsPageRoute, creditsPath } from './cards/credits-page.js'
 import type { ChainReader } from './chains/seen-payment.js'
 import { topUpRoutes } from './chains/topup-routes.js'
-import { TopUps } from './chains/topups.js'
-import type { FreeTier, UsdcPort } from './credits-port.js'
-import { NamePurchases } from './names/name-purchases.js'
-import type { NameRegistry } from './names/name-registry.js'
+import type { TopUps } from './chains/topups.js'
+import type { UsdcPort } from './credits-port.js'
+import type { NamePurchases } from './names/name-purchases.js'
 import { nameRoutes } from './names/name-routes.js'
 import { operatorRoutes } from './operator/operator-routes.js'
-import { Reconciler, reconciliationGauges } from './operator/reconciliation.js'
-import type { Oracle } from './prices/oracle.js'
+import type { Reconciler } from './operator/reconciliation.js'
 import { priceRoutes } from './prices/price-routes.js'
-import { type NetworkPrice, Prices } from './prices/prices.js'
 import { promotionRoutes } from './prices/promotion-routes.js'
-import { Promotions } from './prices/promotions.js'
-import { Quotes } from './prices/quotes.js'
+import type { Promotions } from './prices/promotions.js'
+import {
+  cardsOf,
+  type Money,
+  moneyOf,
+  namesOf,
+  type PaymentServiceParts,
+  reconcilerOf,
+  topUpsOf,
+  type Usdc,
+  usdcOf,
+} from './service-parts.js'
 import { OwnedPayments } from './usdc/owned-payments.js'
 import { x402CreditRoutes } from './usdc/x402-credit-routes.js'
-import { X402Desk, type X402DeskParts, type X402Options } from './usdc/x402-desk.js'
-import { X402Sales } from './usdc/x402-sales.js'
-import { X402TopUps } from './usdc/x402-topups.js'
+import type { X402Desk } from './usdc/x402-desk.js'
 
-export interface PaymentServiceOptions {
-  readonly privateSecret: string
-  readonly feePermille: number
-  readonly itemMicroUsd: number
-  readonly release: string
-  readonly addresses: Readonly<Record<string, string>>
-  readonly gateway: string
-  /** Senders whose payments are not taken. */
-  readonly excluded: readonly string[]
-  /** Payments on chains are looked at so often. */
-  readonly recheckMs: number
-  readonly lostMs: number
-  /** Reported payments that are not known here: so many are looked for on each chain. */
-  readonly chainQuestionsPerSecond: number
-  /** Page where gifts are redeemed. */
-  readonly giftUrl: string
-}
-
-export interface PaymentServiceParts {
-  readonly ledger: MoneyLedger
-  readonly oracle: Oracle
-  readonly networkPrice: NetworkPrice
-  readonly readers: readonly ChainReader[]
-  readonly cards: CardProvider
-  /** Absent: no names are sold. */
-  readonly names?: NameRegistry
-  /** Absent: letters stay here. */
-  readonly mailer?: Mailer
-  /** Absent: nothing is free. */
-  readonly free?: FreeTier
-  /** Absent: no USDC is taken by x402. */
-  readonly x402?: { readonly options: X402Options; readonly meters: Meters }
-  /** Absent: nothing is counted. */
-  readonly meters?: Meters
-  /** Whose requests are counted together; absent: those of the socket's other end. */
-  readonly clientOf?: (request: Request) => string
-  readonly clock: Clock
-  readonly log: Log
-  readonly options: PaymentServiceOptions
-}
-
-/** Prices change by some percent a day. */
-const priceKeptMs = 15 * 60_000
 /** Approvals end at their second for all readers. This timer returns the credits of expired approvals. */
 const expireEveryMs = 1000
 const signEveryMs = 60_000
@@ -102,6 +59,15 @@ const quotesEveryMs = 3600_000
 const signedRequests = { windowMs: 1000, each: 100, all: 20_000 }
 /** A card payment that was begun takes 2 KiB of the ledger for some hours, and a session of the provider. */
 const keptAnswers = { windowMs: 60_000, each: 60, all: 20_000 }
+
+/** Bounds of requests, each with counters of its own. */
+function callLimits(clock: Clock): CallLimits {
+  return {
+    signed: new RateWindow(signedRequests, clock),
+    turns: new Turns(clock),
+    kept: new RateWindow(keptAnswers, clock),
+  }
+}
 
 /** The payment service on one thread: its routes, and the messages of the upload service. */
 export class PaymentService {
@@ -126,110 +92,42 @@ export class PaymentService {
   readonly #readers: readonly ChainReader[]
   #isRechecking = false
 
-  constructor({
-    ledger,
-    oracle,
-    networkPrice,
-    readers,
-    cards,
-    names,
-    mailer,
-    free,
-    x402,
-    meters,
-    clientOf,
-    clock,
-    log,
-    options,
-  }: PaymentServiceParts) {
-    const now = (): number => clock.now()
-    const wallets = new Wallets(ledger)
-    this.#approvals = new Approvals(ledger, wallets, now)
+  constructor(parts: PaymentServiceParts) {
+    const { ledger, readers, mailer, clock, log, options } = parts
     this.#ledger = ledger
-    this.#log = log
-    const accounts = new Accounts(ledger, wallets, this.#approvals, now)
-    this.#accounts = accounts
-    const prices = new Prices(networkPrice, oracle, clock, {
-      itemMicroUsd: options.itemMicroUsd,
-      keptMs: priceKeptMs,
-    })
-    this.promotions = new Promotions(ledger, now, async (address) => {
-      return (await accounts.payments(address, undefined, 1)).page.length > 0
-    })
-    const quotes = new Quotes(oracle, options.feePermille, this.promotions)
-    const price = (bytes: number): ReturnType<Prices['ofItem']> => prices.ofItem(bytes)
-    const booked = { ledger, wallets, approvals: this.#approvals }
-    const reservations = new Reservations({ ...booked, onMissing: missing(log, meters) })
-    this.credits = new LedgerCredits({ ...booked, reservations, price, turns: new CheckTurns(clock) })
-    const { lostMs, recheckMs, chainQuestionsPerSecond: questionsPerSecond } = options
-    this.#excluded = new ExcludedSenders(options.excluded)
-    const common = { ledger, wallets, quotes, now, clock, log }
     this.#readers = readers
-    this.#topUps = new TopUps({
-      ...common,
-      readers,
-      addresses: options.addresses,
-      excluded: this.#excluded,
-      lostMs,
-      questionsPerSecond,
-    })
-    this.#names = names && new NamePurchases({ ...common, credits: this.credits, registry: names })
     this.#mailer = mailer
-    const bought = async (nonce: string): Promise<unknown> => this.#names?.resumeOne(nonce)
-    this.#cards = new Cards({ ...common, promotions: this.promotions, provider: cards, bought })
-    this.outbox = new Outbox({ ...common, ...(mailer && { mailer }), giftUrl: options.giftUrl })
-    const onCompared = meters && reconciliationGauges(meters)
-    const owned = new OwnedPayments(ledger, now)
-    const selling =
-      x402 &&
-      this.#selling(
-        { ...x402, ledger, prices, quotes, owned, excluded: this.#excluded, clock, log },
-        reservations,
-      )
-    this.#desk = selling?.desk
-    this.usdc = selling?.sales
-    const compared = {
-      ...common,
-      cards: this.#cards,
-      topUps: this.#topUps,
-      ...(onCompared && { onCompared }),
-      ...(selling && { usdc: selling.desk.books }),
-    }
-    this.reconciler = new Reconciler(compared)
-    const isKnown: IsKnownWallet = async (address, itemId) => {
-      const wallet = await wallets.find(address)
-      if ((await ledger.account(accountOf(wallet))) !== undefined) return true
-      return itemId !== undefined && (await this.credits.ownerOf(itemId)) === wallet
-    }
-    const { release: version, addresses, gateway } = options
-    const calls = [
-      ...serviceInfoRoutes({ version, addresses, gateway, creditsPage: creditsPath }),
-      ...priceRoutes(prices, quotes),
-      ...accountRoutes(accounts, free),
-      ...topUpRoutes(this.#topUps),
-      ...cardRoutes(this.#cards, accounts, ledger, now),
-      creditsPageRoute(this.#cards),
-      ...(selling === undefined
-        ? []
-        : x402CreditRoutes({ ...selling, accounts, secret: options.privateSecret, now })),
-      ...promotionRoutes(this.promotions, options.privateSecret, now),
-      ...operatorRoutes(this.outbox, this.reconciler, options.privateSecret, now),
-      ...this.#nameRoutes(wallets, quotes),
-      ...protectedRoutes(this.credits, isKnown, options.privateSecret, now),
-    ]
-    this.routes = hostRoutes(
-      calls,
-      {
-        signed: new RateWindow(signedRequests, clock),
-        turns: new Turns(clock),
-        kept: new RateWindow(keptAnswers, clock),
-      },
-      clientOf,
-    )
-    this.#timers = [
+    this.#log = log
+    const money = moneyOf(parts)
+    this.#approvals = money.approvals
+    this.#accounts = money.accounts
+    this.promotions = money.promotions
+    this.credits = money.credits
+    this.#excluded = new ExcludedSenders(options.excluded)
+    this.#topUps = topUpsOf(parts, money, this.#excluded)
+    this.#names = namesOf(parts, money)
+    this.#cards = cardsOf(parts, money, this.#names)
+    this.outbox = new Outbox({
+      ledger,
+      giftUrl: options.giftUrl,
+      now: clock.now,
+      log,
+      ...(mailer && { mailer }),
+    })
+    const owned = new OwnedPayments(ledger, clock.now)
+    const usdc = usdcOf(parts, money, this.#excluded, owned)
+    this.#desk = usdc?.desk
+    this.usdc = usdc?.sales
+    this.reconciler = reconcilerOf(parts, this.#cards, this.#topUps, usdc)
+    this.routes = hostRoutes(this.#callRoutes(parts, money, usdc), callLimits(clock), parts.clientOf)
+    this.#timers = this.#startTimers(clock, options.recheckMs, owned)
+  }
+
+  #startTimers(clock: Clock, recheckMs: number, owned: OwnedPayments): readonly Timer[] {
+    return [
       clock.every(expireEveryMs, () => this.#background('expiry', this.#expire())),
       clock.every(recheckMs, () => this.#background('recheck', this.#recheck())),
-      clock.every(signEveryMs, () => this.#background('signature', ledger.signHead())),
+      clock.every(signEveryMs, () => this.#background('signature', this.#ledger.signHead())),
       clock.every(mailEveryMs, () => this.#background('mail', this.outbox.work())),
       clock.every(forgetEveryMs, () => this.#background('owners of payments', owned.forget())),
       clock.every(quotesEveryMs, () => this.#background('quotes of cards', this.forgetQuotes())),
@@ -238,26 +136,32 @@ export class PaymentService {
     ]
   }
 
-  /** The desk for USDC, and what is sold there. */
-  #selling(
-    parts: X402DeskParts,
-    reservations: Reservations,
-  ): { readonly desk: X402Desk; readonly topUps: X402TopUps; readonly sales: X402Sales } {
-    const ledger = this.#ledger
-    const desk: X402Desk = new X402Desk(parts, (client, payment, settled) =>
-      X402Sales.isSale(client)
-        ? sales.credit(client, payment, settled)
-        : topUps.credit(client, payment, settled),
-    )
-    const topUps = new X402TopUps({ ledger, accounts: this.#accounts, quotes: parts.quotes }, desk)
-    const sales = new X402Sales({ ...parts, ledger, reservations }, desk)
-    desk.start()
-    return { desk, topUps, sales }
-  }
-
-  #nameRoutes(wallets: Wallets, quotes: Quotes): CallRoute[] {
-    const purchases = this.#names
-    return purchases === undefined ? [] : nameRoutes({ purchases, wallets, quotes, cards: this.#cards })
+  #callRoutes(
+    { ledger, free, clock, options }: PaymentServiceParts,
+    { wallets, accounts, prices, quotes }: Money,
+    usdc: Usdc | undefined,
+  ): readonly CallRoute[] {
+    const { release: version, addresses, gateway, privateSecret: secret } = options
+    const { now } = clock
+    const [cards, purchases] = [this.#cards, this.#names]
+    const isKnown: IsKnownWallet = async (address, itemId) => {
+      const wallet = await wallets.find(address)
+      if ((await ledger.account(accountOf(wallet))) !== undefined) return true
+      return itemId !== undefined && (await this.credits.ownerOf(itemId)) === wallet
+    }
+    return [
+      ...serviceInfoRoutes({ version, addresses, gateway, creditsPage: creditsPath }),
+      ...priceRoutes(prices, quotes),
+      ...accountRoutes(accounts, free),
+      ...topUpRoutes(this.#topUps),
+      ...cardRoutes(cards, accounts, ledger, now),
+      creditsPageRoute(cards),
+      ...(usdc === undefined ? [] : x402CreditRoutes({ ...usdc, accounts, secret, now })),
+      ...promotionRoutes(this.promotions, secret, now),
+      ...operatorRoutes(this.outbox, this.reconciler, secret, now),
+      ...(purchases === undefined ? [] : nameRoutes({ purchases, wallets, quotes, cards })),
+      ...protectedRoutes(this.credits, isKnown, secret, now),
+    ]
   }
 
   /** From now on payments of these senders are not taken. */
@@ -352,14 +256,5 @@ export class PaymentService {
 
   #background(what: string, work: Promise<unknown>): void {
     void work.catch((error: unknown) => this.#log.error({ err: error }, `ledger: ${what} failed`))
-  }
-}
-
-/** An item that was accepted without its price: it shows in the log and in a meter, because no answer can say it any more. */
-function missing(log: Log, meters: Meters | undefined): (itemId: string) => void {
-  const count = meters?.of('payment_unpaid_items_total')
-  return (item) => {
-    count?.add(1)
-    log.error({ item }, 'an item was accepted, and nothing is held back for it: it is not paid')
   }
 }

@@ -21,7 +21,7 @@ import { encodeTopUp, topUpKind as kind, readTopUp, type TopUp, topUpKey, watche
 /** The result of a reported payment. */
 export type TopUpOutcome = { readonly topUp: TopUp; readonly isNew: boolean } | Unpayable | Refusal
 
-export interface TopUpParts extends PaymentTermsParts {
+export interface TopUpParts extends Omit<PaymentTermsParts, 'now'> {
   readonly ledger: MoneyLedger
   readonly readers: readonly ChainReader[]
   readonly clock: Clock
@@ -54,7 +54,7 @@ export class TopUps {
   readonly #terms: PaymentTerms
 
   constructor(private readonly parts: TopUpParts) {
-    this.#terms = new PaymentTerms(parts)
+    this.#terms = new PaymentTerms({ ...parts, now: parts.clock.now })
     const { readers, clock, questionsPerSecond: perSecond } = parts
     const strangersTurns = { perSecond, burst: 2 * perSecond, eachPerMinute }
     for (const reader of readers) {
@@ -192,7 +192,7 @@ export class TopUps {
     if (isRefusal(seen)) return topUp
     if (seen === 'absent') {
       if (topUp.state === 'credited') return this.#noteMissing(stored, topUp)
-      if (this.parts.now() - topUp.createdMs < awaitedMs) return topUp
+      if (this.parts.clock.now() - topUp.createdMs < awaitedMs) return topUp
       return this.#replace(stored, { ...topUp, state: 'failed', why: 'not_found' }, [])
     }
     if ('wrong' in seen) {
@@ -237,7 +237,7 @@ export class TopUps {
   /** One commit: the transfer, and the payment's record as credited. */
   async #credit(stored: LedgerRecord, topUp: TopUp, seen: SeenPayment): Promise<TopUp> {
     const { winc, token, quantity, usdEquivalent, sender, id, chain } = topUp
-    const { wallets, now } = this.parts
+    const { wallets, clock } = this.parts
     const about = {
       type: 'crypto',
       tokenType: token,
@@ -253,8 +253,8 @@ export class TopUps {
       transfers: [{ id: transferId, kind: 'posted', credit: accountOf(wallet), ...facts, about }],
       records: [
         changed(stored, { ...credited, wallet }),
-        historyRecord(wallet, now(), transferId),
-        dayRecord(topUpDayKind, now(), stored.key),
+        historyRecord(wallet, clock.now(), transferId),
+        dayRecord(topUpDayKind, clock.now(), stored.key),
         ...(seen.isBeyondWatching ? [unwatched(stored.key)] : []),
       ],
     }))
@@ -263,8 +263,8 @@ export class TopUps {
 
   /** No node has the credited payment in a block: it is taken back after `lostMs` without it. */
   async #noteMissing(stored: LedgerRecord, topUp: TopUp): Promise<TopUp> {
-    const missingMs = topUp.missingMs ?? this.parts.now()
-    if (this.parts.now() - missingMs >= this.parts.lostMs) return this.#takeBack(stored, found(topUp))
+    const missingMs = topUp.missingMs ?? this.parts.clock.now()
+    if (this.parts.clock.now() - missingMs >= this.parts.lostMs) return this.#takeBack(stored, found(topUp))
     return topUp.missingMs === undefined ? this.#replace(stored, { ...topUp, missingMs }, []) : topUp
   }
 
@@ -289,7 +289,7 @@ export class TopUps {
     )
     // It is waited for anew. How long its price holds was decided by its report.
     const pricedMs = topUp.pricedMs ?? topUp.createdMs
-    const next: TopUp = { ...topUp, state: 'pending', createdMs: this.parts.now(), pricedMs }
+    const next: TopUp = { ...topUp, state: 'pending', createdMs: this.parts.clock.now(), pricedMs }
     return this.#replace(stored, next, [transfer])
   }
 
