@@ -12,7 +12,6 @@ import type { MoneyLedger } from '../ledger/ledger-port.js'
 import { openLedger } from '../ledger/open.js'
 import { moveAliases } from '../payment/books/alias-migration.js'
 import { moveApprovals } from '../payment/books/approval-migration.js'
-import { SmtpMailer } from '../payment/books/smtp-mailer.js'
 import { Wallets } from '../payment/books/wallets.js'
 import { paymentParameters } from '../payment/calls/payment-parameters.js'
 import { paymentShapes, usdcShapes } from '../payment/calls/payment-shapes.js'
@@ -23,6 +22,7 @@ import { noCards } from '../payment/cards/no-cards.js'
 import { StripeCards } from '../payment/cards/stripe-cards.js'
 import { devnetWallet } from '../payment/chains/devnet-wallet.js'
 import { chainReaders } from '../payment/chains/readers.js'
+import { SmtpMailer } from '../payment/letters/smtp-mailer.js'
 import {
   type CreditsReply,
   type CreditsRequest,

@@ -1,6 +1,6 @@
-import type { Outbox } from '../books/outbox.js'
 import { type CallRoute, json, textAnswer } from '../calls/call.js'
 import { guardedBy } from '../calls/token-guard.js'
+import type { Outbox } from '../letters/outbox.js'
 import type { Reconciler } from './reconciliation.js'
 
 const listMax = 500

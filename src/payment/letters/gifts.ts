@@ -1,6 +1,6 @@
 import { isRejected, type MoneyLedger } from '../../ledger/ledger-port.js'
-import { historyRecord } from './accounts.js'
-import { accountOf, addressKind, type Wallets } from './wallets.js'
+import { historyRecord } from '../books/accounts.js'
+import { accountOf, addressKind, type Wallets } from '../books/wallets.js'
 
 /** Credits that were paid for somebody who is known by an e-mail address only. */
 export interface Gift {

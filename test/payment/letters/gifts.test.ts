@@ -1,6 +1,6 @@
 /** E-mail addresses of gifts: whoever buys one writes it, and it goes out in the lines of a letter. */
 import t from 'tap'
-import { isEmail } from '../../../src/payment/books/gifts.js'
+import { isEmail } from '../../../src/payment/letters/gifts.js'
 
 t.test('an e-mail address holds no character that ends or hides a line', (t) => {
   for (const address of ['a@b.example', 'first.last+tag@sub.b.example', 'ü@b.example'])
