@@ -24,8 +24,11 @@ import {
   type TransferOrder,
 } from './transfer.js'
 
-/** What is there when an order is judged. All reading comes before, so that the judge decides without waiting. */
-export interface Books {
+/**
+ * The accounts, transfers and records that an order is judged by. All reading from a store comes before, so that the judge decides
+ * without waiting. `LmdbBooks` (embedded) and `FetchedView` (PostgreSQL) implement it.
+ */
+export interface LedgerView {
   account(name: string): LedgerAccount | undefined
   transfer(id: string): Transfer | undefined
   /** True where a pending transfer was posted or is void. */
@@ -52,16 +55,16 @@ const transfersMax = 1000
  * Decides an order: guards in a fixed order, each with a name of its own; behind them it must succeed. Pure: `sequence` is the
  * number of the last transfer, `nowMs` the time of the new ones.
  */
-export function judge(order: CommitOrder, books: Books, sequence: number, nowMs: number): Judged {
+export function judge(order: CommitOrder, view: LedgerView, sequence: number, nowMs: number): Judged {
   const { transfers, records = [] } = order
-  const known = existing(transfers, books)
+  const known = existing(transfers, view)
   if (known !== undefined) return known
   for (const { kind, key, expected } of records) {
     if (!isKey(key, kind)) return { rejected: 'invalid', at: key }
     if (expected === undefined) continue
-    if ((books.record(kind, key)?.version ?? 0) !== expected) return { rejected: 'conflict', at: key }
+    if ((view.record(kind, key)?.version ?? 0) !== expected) return { rejected: 'conflict', at: key }
   }
-  const draft = new Draft(books, sequence, nowMs)
+  const draft = new Draft(view, sequence, nowMs)
   for (const one of transfers) {
     const wrong = 'pending' in one ? draft.end(one) : draft.move(one)
     if (wrong !== undefined) return wrong
@@ -70,14 +73,14 @@ export function judge(order: CommitOrder, books: Books, sequence: number, nowMs:
   if (poor !== undefined) return poor
   const has = (account: string): boolean => availableOf(draft.account(account)) > 0n
   return {
-    entries: { transfers: draft.made, accounts: draft.changed, records: [...decided(records, books, has)] },
+    entries: { transfers: draft.made, accounts: draft.changed, records: [...decided(records, view, has)] },
   }
 }
 
 /** The records as they will be: sums are added up, and what follows an account is there or gone. What stays is left out. */
 function* decided(
   records: readonly RecordChange[],
-  books: Books,
+  view: LedgerView,
   has: (account: string) => boolean,
 ): Iterable<RecordChange> {
   /** Sums that this order has changed already. */
@@ -88,7 +91,7 @@ function* decided(
       yield change
       continue
     }
-    const before = books.record(kind, key)?.value
+    const before = view.record(kind, key)?.value
     if (added === undefined) {
       const value = whileHas !== undefined && has(whileHas) ? change.value : undefined
       if (value !== before) yield { kind, key, value }
@@ -103,7 +106,7 @@ function* decided(
 }
 
 /** Idempotence comes first: an order that was carried out is answered with what it did. */
-function existing(transfers: readonly TransferOrder[], books: Books): Judged | undefined {
+function existing(transfers: readonly TransferOrder[], view: LedgerView): Judged | undefined {
   const ids = new Set<string>()
   const found: Transfer[] = []
   for (const order of transfers) {
@@ -111,7 +114,7 @@ function existing(transfers: readonly TransferOrder[], books: Books): Judged | u
     if (id === '' || id.length > idMax || !isKey(id) || reason === '' || ids.has(id))
       return { rejected: 'invalid', at: id }
     ids.add(id)
-    const stored = books.transfer(id)
+    const stored = view.transfer(id)
     if (stored === undefined) continue
     if (!isSameTransfer(stored, order)) return { rejected: 'differs', at: id }
     found.push(stored)
@@ -131,7 +134,7 @@ class Draft {
   readonly #ended = new Set<string>()
 
   constructor(
-    private readonly books: Books,
+    private readonly view: LedgerView,
     private readonly sequence: number,
     private readonly nowMs: number,
   ) {}
@@ -158,9 +161,9 @@ class Draft {
 
   end(order: EndOrder): Rejected | undefined {
     const { id, kind, pending: pendingId, reason, reference } = order
-    const pending = isKey(pendingId) ? this.books.transfer(pendingId) : undefined
+    const pending = isKey(pendingId) ? this.view.transfer(pendingId) : undefined
     if (pending?.kind !== 'pending') return { rejected: 'unknown', at: id }
-    if (this.books.isEnded(pendingId) || this.#ended.has(pendingId)) return { rejected: 'ended', at: id }
+    if (this.view.isEnded(pendingId) || this.#ended.has(pendingId)) return { rejected: 'ended', at: id }
     const isOver = pending.untilMs !== 0 && pending.untilMs <= this.nowMs
     if (kind === 'post' && isOver) return { rejected: 'ended', at: id }
     const { debit, credit } = pending
@@ -214,7 +217,7 @@ class Draft {
   }
 
   account(name: string): LedgerAccount {
-    return this.#accounts.get(name) ?? this.books.account(name) ?? newAccount(name, this.nowMs)
+    return this.#accounts.get(name) ?? this.view.account(name) ?? newAccount(name, this.nowMs)
   }
 }
 

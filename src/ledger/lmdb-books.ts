@@ -4,7 +4,7 @@ import type { Environment } from '../store/lmdb.js'
 import { BrokenDatabase, lastingFault } from '../store/lmdb-check.js'
 import type { Auditor } from './auditor.js'
 import { Deferred, type PlacedTransfer } from './deferred.js'
-import type { Books, LedgerEntries } from './judge-order.js'
+import type { LedgerEntries, LedgerView } from './judge-order.js'
 import { credited, debited, decodeAccount, type LedgerAccount, newAccount } from './ledger-account.js'
 import { BlockWriter, type Place, textInBlock, textsOfBlock } from './ledger-blocks.js'
 import { decodeHead, isKey, type LedgerRecord, type RecordChange, type SignedHead } from './ledger-port.js'
@@ -52,7 +52,7 @@ const noState = new Uint8Array(0)
  * accounts stay in memory, and are written to the tables later, for thousands of transfers at once. So a busy account is written
  * once, and a reservation with its end is one row. After a kill the memory is rebuilt from the blocks.
  */
-export class LmdbBooks implements Books {
+export class LmdbBooks implements LedgerView {
   sequence = 0
   head = firstHead
   /** When the last transfer happened; 0 where there is none. */

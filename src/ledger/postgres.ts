@@ -1,5 +1,5 @@
 import type { Clock } from '../actor/clock.js'
-import { FetchedBooks, wantedBy } from './fetched-books.js'
+import { FetchedView, wantedBy } from './fetched-view.js'
 import { GroupCommit } from './group.js'
 import type { HeadKey } from './head-key.js'
 import { assertEntries, judge } from './judge-order.js'
@@ -288,17 +288,17 @@ export class PostgresLedger implements MoneyLedger {
   async #inside(ask: AskDatabase, orders: readonly CommitOrder[]): Promise<Attempt> {
     const [state] = await ask<StateRow & Pick<Attempt, 'xid'>>(statements.lock)
     if (state === undefined) throw new Error('the ledger has no state')
-    const books = await fetched(ask, orders, state)
+    const view = await fetched(ask, orders, state)
     const nowMs = Math.max(Math.floor(this.options.clock.now()), Number(state.time_ms))
     const outcomes = orders.map((order): CommitOutcome => {
-      const judged = judge(order, books, books.sequence, nowMs)
+      const judged = judge(order, view, view.sequence, nowMs)
       if ('rejected' in judged) return judged
       if ('existed' in judged) return { transfers: judged.existed, existed: true }
-      assertEntries(judged.entries, (name) => books.account(name))
-      books.apply(judged.entries)
+      assertEntries(judged.entries, (name) => view.account(name))
+      view.apply(judged.entries)
       return { transfers: judged.entries.transfers, existed: false }
     })
-    await written(ask, books, Buffer.from(state.head).toString('hex'), nowMs)
+    await written(ask, view, Buffer.from(state.head).toString('hex'), nowMs)
     return { xid: state.xid, outcomes }
   }
 }
@@ -308,21 +308,21 @@ async function fetched(
   ask: AskDatabase,
   orders: readonly CommitOrder[],
   state: StateRow,
-): Promise<FetchedBooks> {
+): Promise<FetchedView> {
   const { ids, pendings, accounts, records } = wantedBy(orders)
-  const books = new FetchedBooks(Number(state.sequence), Number(state.version), recordSumOf(state))
+  const view = new FetchedView(Number(state.sequence), Number(state.version), recordSumOf(state))
   const touched = new Set(accounts)
   const names = [...ids, ...pendings]
   if (names.length > 0) {
     for (const row of await ask<TransferRow>(statements.wantedTransfers, [names])) {
       const transfer = transferOf(row)
-      books.transfers.set(transfer.id, transfer)
+      view.transfers.set(transfer.id, transfer)
       touched.add(transfer.debit).add(transfer.credit)
     }
   }
   if (pendings.length > 0) {
     for (const { pending } of await ask<{ pending: string }>(statements.wantedEndings, [pendings]))
-      books.ended.add(pending)
+      view.ended.add(pending)
   }
   if (records.length > 0) {
     const places = [records.map(({ kind }) => kind), records.map(({ key }) => key)]
@@ -331,17 +331,17 @@ async function fetched(
       places,
     )
     for (const { kind, key, value, version } of rows)
-      books.records.set(`${kind}\0${key}`, { kind, key, value, version: Number(version) })
+      view.records.set(`${kind}\0${key}`, { kind, key, value, version: Number(version) })
   }
   if (touched.size > 0) {
     for (const { name, body } of await ask<AccountRow>(statements.wantedAccounts, [[...touched]]))
-      books.accounts.set(name, decodeAccount(name, body))
+      view.accounts.set(name, decodeAccount(name, body))
   }
-  return books
+  return view
 }
 
-async function written(ask: AskDatabase, books: FetchedBooks, before: string, nowMs: number): Promise<void> {
-  const { added, changedAccounts, changedRecords, sequence, version, sum } = books
+async function written(ask: AskDatabase, view: FetchedView, before: string, nowMs: number): Promise<void> {
+  const { added, changedAccounts, changedRecords, sequence, version, sum } = view
   if (added.length === 0 && changedRecords.size === 0) return
   let head = before
   const bodies = added.map((transfer) => {
@@ -351,10 +351,10 @@ async function written(ask: AskDatabase, books: FetchedBooks, before: string, no
   })
   const endings = added.filter(({ pending }) => pending !== '')
   const moves = added.filter(({ pending }) => pending === '')
-  const accounts = [...changedAccounts].flatMap((name) => books.accounts.get(name) ?? [])
+  const accounts = [...changedAccounts].flatMap((name) => view.accounts.get(name) ?? [])
   const places = [...changedRecords]
-  const kept = places.flatMap((place) => books.records.get(place) ?? [])
-  const gone = places.filter((place) => !books.records.has(place)).map((place) => place.split('\0'))
+  const kept = places.flatMap((place) => view.records.get(place) ?? [])
+  const gone = places.filter((place) => !view.records.has(place)).map((place) => place.split('\0'))
   await ask(statements.write, [
     added.map((one) => one.sequence),
     added.map(({ id }) => id),

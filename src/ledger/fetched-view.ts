@@ -1,4 +1,4 @@
-import type { Books, LedgerEntries } from './judge-order.js'
+import type { LedgerEntries, LedgerView } from './judge-order.js'
 import type { LedgerAccount } from './ledger-account.js'
 import { type CommitOrder, isKey, type LedgerRecord } from './ledger-port.js'
 import type { RecordSum } from './record-sum.js'
@@ -43,8 +43,8 @@ function addKey(keys: Set<string>, key: string): void {
   if (isKey(key)) keys.add(key)
 }
 
-/** Books in memory: what was read, and what the orders of this group have changed since. */
-export class FetchedBooks implements Books {
+/** A view in memory: what was read, and what the orders of this group have changed since. */
+export class FetchedView implements LedgerView {
   readonly transfers = new Map<string, Transfer>()
   readonly accounts = new Map<string, LedgerAccount>()
   readonly ended = new Set<string>()
