@@ -1,19 +1,23 @@
 import { absence } from './absence.js'
 import { answers } from './answers.js'
 import { bands } from './bands.js'
+import { cardFaults, cards } from './cards.js'
+import { chains } from './chains.js'
 import { chunks } from './chunks.js'
 import { clickhouse, clickhouseFaults } from './clickhouse.js'
 import { client } from './client.js'
 import { cluster, clusterFaults } from './cluster.js'
 import { contentStore, contentStoreFaults } from './content-store.js'
+import { credits } from './credits.js'
+import { exclusions } from './exclusions.js'
 import { foreign } from './foreign.js'
 import { forwarding } from './forwarding.js'
 import { indexing } from './indexing.js'
 import { limits } from './limits.js'
+import { mail, mailFaults } from './mail.js'
 import { manifests } from './manifests.js'
 import { moderation } from './moderation.js'
 import { nameContradictions, names } from './names.js'
-import { paymentFaults, payments } from './payments.js'
 import { peers } from './peers.js'
 import { samePorts } from './ports.js'
 import { queries } from './queries.js'
@@ -25,9 +29,9 @@ import type { Setting } from './setting.js'
 import { readSettingsFile } from './settings-file.js'
 import { swarm } from './swarm.js'
 import { tls, tlsFaults } from './tls.js'
-import { topUpFaults, topUps } from './topups.js'
 import { uploadFaults, uploads } from './uploads.js'
 import { webhooks } from './webhooks.js'
+import { x402, x402Faults } from './x402.js'
 
 /** Every table, by the part of the program it belongs to. */
 const tables = {
@@ -46,7 +50,8 @@ const tables = {
   webhooks,
   names,
   moderation,
-  payments,
+  x402,
+  exclusions,
   limits,
   bands,
   swarm,
@@ -54,7 +59,10 @@ const tables = {
   manifests,
   queries,
   services,
-  topUps,
+  credits,
+  chains,
+  cards,
+  mail,
   client,
   uploads,
 }
@@ -248,7 +256,7 @@ function contradictions(config: Config): string[] {
       rootHosts: config.names.rootHosts,
     }),
   )
-  wrong.push(...topUpFaults(config.topUps))
+  wrong.push(...cardFaults(config.cards), ...mailFaults(config.mail))
   wrong.push(...uploadFaults(config.uploads, config.contentStore.kind !== 'none'))
   wrong.push(...contentStoreFaults(config.contentStore))
   wrong.push(...clusterFaults(config.cluster))
@@ -258,7 +266,7 @@ function contradictions(config: Config): string[] {
     wrong.push('INDEX_SUBSCRIPTIONS: a wallet needs INDEX_REGISTRY')
   }
   wrong.push(...nameContradictions(config.names, given.network === 'devnet'))
-  wrong.push(...paymentFaults(config.payments, config.limits.enabled))
+  wrong.push(...x402Faults(config.x402, config.limits.enabled))
   return wrong
 }
 

@@ -1,5 +1,5 @@
 import type { Ports } from './ports.js'
-import { custom, maybeText, maybeWhole, type Parsed, readUrl, secret, whole } from './setting.js'
+import { custom, maybeText, maybeWhole, type Parsed, readUrl, secret } from './setting.js'
 
 /** The services of the program, and the two beside the gateway. */
 
@@ -67,20 +67,6 @@ export const services = {
     default: undefined,
     read: readUrl,
     why: 'The upload service that the payment service asks what is free for a wallet. Unset: the one of this program.',
-  }),
-  feePermille: whole({
-    env: 'PAYMENT_FEE_PERMILLE',
-    default: 234,
-    min: 0,
-    max: 999,
-    why: 'Thousandths of each payment that are the fee of the service; the rest becomes credits.',
-  }),
-  itemMicroUsd: whole({
-    env: 'PAYMENT_ITEM_MICRO_USD',
-    default: 20,
-    min: 0,
-    max: 1_000_000,
-    why: 'Charged for each item besides its bytes, in millionths of USD.',
   }),
 }
 

@@ -48,7 +48,7 @@ export async function ledgerCommand(words: readonly string[]): Promise<number> {
   }
   const { root } = folders(config)
   const path = join(root, folder)
-  const { databaseUrl } = config.topUps
+  const { databaseUrl } = config.credits
   if (databaseUrl === undefined && !existsSync(path)) {
     process.stderr.write(`sluice ledger: there is no ledger in ${path}\n`)
     return exitCode.notFound

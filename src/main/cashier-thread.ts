@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import type { MessagePort } from 'node:worker_threads'
-import { isProvider } from '../../config/payments.js'
 import type { Config } from '../../config/read.js'
+import { isProvider } from '../../config/x402.js'
 import type { Part } from '../actor/supervise.js'
 import { Kinds } from '../admission/settlement-messages.js'
 import { readSmall } from '../store/folder.js'
@@ -61,8 +61,8 @@ export function cashierOf(
  * The provider's key, for the provider's facilitator alone: no other one gets tokens signed by it. The file has
  * priority over the setting.
  */
-export function cdpKey({ payments }: Config): CdpKey | undefined {
-  const { cdpKeyId: keyId, cdpKeySecret, cdpKeySecretFile, facilitatorUrl } = payments
+export function cdpKey({ x402 }: Config): CdpKey | undefined {
+  const { cdpKeyId: keyId, cdpKeySecret, cdpKeySecretFile, facilitatorUrl } = x402
   if (keyId === undefined || facilitatorUrl === undefined || !isProvider(facilitatorUrl)) return undefined
   const secret = cdpKeySecretFile === undefined ? cdpKeySecret : readSmall(cdpKeySecretFile)
   return secret === undefined ? undefined : { keyId, secret }

@@ -12,23 +12,23 @@ export function paymentsFolder(config: Settings<'server'>): string {
 }
 
 /** What answers are sold for, and by whom; undefined where the gateway sells nothing. */
-export function offerOptions(config: Settings<'names' | 'payments' | 'server'>): OfferOptions | undefined {
-  const { enabled, network, wallet, facilitatorUrl } = config.payments
+export function offerOptions(config: Settings<'names' | 'server' | 'x402'>): OfferOptions | undefined {
+  const { enabled, network, wallet, facilitatorUrl } = config.x402
   if (!enabled || network === undefined || wallet === undefined || facilitatorUrl === undefined)
     return undefined
-  const { perBytePrice: perByte, minPrice: minimum, maxPrice: maximum, multiplier } = config.payments
+  const { perBytePrice: perByte, minPrice: minimum, maxPrice: maximum, multiplier } = config.x402
   const tariff = { perByte, minimum, maximum, multiplier }
   return { network, wallet, facilitatorUrl, tariff, protocol: hostProtocol(config) }
 }
 
 /** The payments of an edge thread. Throws where the settings sell nothing. */
 export function edgePayments(
-  config: Settings<'names' | 'payments' | 'server'>,
+  config: Settings<'names' | 'server' | 'x402'>,
   { kinds, sealKey }: EdgeSales,
 ): EdgePayments {
   const offer = offerOptions(config)
   if (offer === undefined) throw new Error('nothing is sold by these settings')
-  const { appName, appLogo, cdpClientKey, sessionTokenEndpoint } = config.payments
+  const { appName, appLogo, cdpClientKey, sessionTokenEndpoint } = config.x402
   return {
     offer,
     paywall: {
@@ -54,9 +54,9 @@ const publicNodes = { base: 'https://mainnet.base.org', 'base-sepolia': 'https:/
 
 /** The node that decides about doubtful payments. On devnet no machine outside is queried unless it is set. */
 export function rpcOf(
-  { payments, server, topUps }: Settings<'payments' | 'server' | 'topUps'>,
+  { chains, server, x402 }: Settings<'chains' | 'server' | 'x402'>,
   network: keyof typeof publicNodes,
 ): { readonly rpc?: { readonly url: string; readonly confirmations: number } } {
-  const url = payments.rpcUrl ?? (server.network === 'devnet' ? 'none' : publicNodes[network])
-  return url === 'none' ? {} : { rpc: { url, confirmations: topUps.baseDepth } }
+  const url = x402.rpcUrl ?? (server.network === 'devnet' ? 'none' : publicNodes[network])
+  return url === 'none' ? {} : { rpc: { url, confirmations: chains.baseDepth } }
 }

@@ -65,7 +65,7 @@ export async function openCashier(given: CashierGiven): Promise<OpenThread> {
   const log = createLog(settings.server.logLevel, 'cashier')
   const offer = offerOptions(settings)
   if (offer === undefined) throw new Error('nothing is sold by these settings')
-  const { settleTimeoutMs: verifyMs } = settings.payments
+  const { settleTimeoutMs: verifyMs } = settings.x402
   // A facilitator may answer only when the block is mined; the request is not kept waiting that long.
   const settleMs = Math.max(30_000, verifyMs)
   const { network, wallet } = offer
@@ -92,7 +92,7 @@ export async function openCashier(given: CashierGiven): Promise<OpenThread> {
   const house = async (): Promise<string> => (await claims?.house()) ?? ledger.name()
   const desk = service && usdcBy(service.ask)
   const owners = desk && new RemoteOwners((order) => desk.own(order), house)
-  const excluded = new ExcludedSenders(settings.payments.excludedSenders)
+  const excluded = new ExcludedSenders(settings.exclusions.excludedSenders)
   const cashier = new Cashier({
     ledger,
     facilitator: excluding(facilitator, (payer) => excluded.has(payer)),
@@ -128,7 +128,7 @@ function use(
   }: Pick<Awaited<ReturnType<typeof openBuckets>>, 'clients' | 'buckets'> & { excluded: ExcludedSenders },
   { settings }: SettingsNews<'cashier'>,
 ): void {
-  excluded.use(settings.payments.excludedSenders)
+  excluded.use(settings.exclusions.excludedSenders)
   clients.use(clientsOf(settings))
   buckets.use(bucketRules(settings))
 }

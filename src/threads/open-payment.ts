@@ -156,7 +156,7 @@ function tell(
     return
   }
   clients.use(clientsOf(news.settings))
-  service.exclude(news.settings.payments.excludedSenders)
+  service.exclude(news.settings.exclusions.excludedSenders)
   free.exempt(freeRules(news.settings).exemptWallets)
   if (news.adminKey !== undefined) adminKey.use(news.adminKey)
 }

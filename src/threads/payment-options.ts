@@ -21,13 +21,13 @@ const publicOracles = [
 ]
 
 /** Sources of prices; none: a fixed table. */
-export function oracleUrls({ server, topUps }: Settings<'server' | 'topUps'>): readonly string[] {
-  return topUps.oracleUrls ?? (server.network === 'devnet' ? [] : publicOracles)
+export function oracleUrls({ server, credits }: Settings<'server' | 'credits'>): readonly string[] {
+  return credits.oracleUrls ?? (server.network === 'devnet' ? [] : publicOracles)
 }
 
 /** Where the ledger is kept. */
-export function ledgerPlace(config: Settings<'server' | 'topUps'>): LedgerPlace {
-  const { databaseUrl } = config.topUps
+export function ledgerPlace(config: Settings<'server' | 'credits'>): LedgerPlace {
+  const { databaseUrl } = config.credits
   return {
     ledgerPath: join(folders(config).root, 'ledger'),
     ...(databaseUrl === undefined ? {} : { databaseUrl }),
@@ -36,15 +36,15 @@ export function ledgerPlace(config: Settings<'server' | 'topUps'>): LedgerPlace 
 }
 
 /** The provider of card payments; undefined where none is set. */
-export function stripeOptions({ topUps }: Settings<'topUps'>): StripeOptions | undefined {
-  const { stripeKey: secretKey, stripeWebhookSecret: webhookSecret, stripeUrl: apiUrl } = topUps
+export function stripeOptions({ cards }: Settings<'cards'>): StripeOptions | undefined {
+  const { stripeKey: secretKey, stripeWebhookSecret: webhookSecret, stripeUrl: apiUrl } = cards
   if (secretKey === undefined || webhookSecret === undefined) return undefined
   return { secretKey, webhookSecret, ...(apiUrl === undefined ? {} : { apiUrl }) }
 }
 
 /** File of a wallet to be made, where payments in AR have no address: on devnet. */
-export function devnetWalletPath(config: Settings<'server' | 'topUps'>): string | undefined {
-  const isMissing = config.server.network === 'devnet' && config.topUps.arweaveAddress === undefined
+export function devnetWalletPath(config: Settings<'server' | 'chains'>): string | undefined {
+  const isMissing = config.server.network === 'devnet' && config.chains.arweaveAddress === undefined
   return isMissing ? join(folders(config).keys, 'devnet-payments.jwk') : undefined
 }
 
@@ -61,8 +61,8 @@ export function soldNames(
 const mailMs = 30_000
 
 /** The mail server; undefined: letters stay in the outbox. */
-export function mailOptions({ topUps }: Settings<'topUps'>): SmtpOptions | undefined {
-  const { smtpUrl: url, smtpFrom: from } = topUps
+export function mailOptions({ mail }: Settings<'mail'>): SmtpOptions | undefined {
+  const { smtpUrl: url, smtpFrom: from } = mail
   return url === undefined || from === undefined ? undefined : { url, from, limitMs: mailMs }
 }
 
@@ -71,23 +71,23 @@ export function serviceOptions(
   { settings, serve, gateway, privateSecret }: PaymentGiven,
   made: Readonly<Record<string, string>>,
 ): PaymentServiceOptions {
-  const { payments, services, topUps, server } = settings
+  const { credits, chains, exclusions, mail, server } = settings
   return {
     privateSecret,
-    feePermille: services.feePermille,
-    itemMicroUsd: services.itemMicroUsd,
+    feePermille: credits.feePermille,
+    itemMicroUsd: credits.itemMicroUsd,
     release: server.release,
     addresses: { ...made, ...paymentAddresses(settings) },
     gateway,
-    excluded: payments.excludedSenders,
-    recheckMs: topUps.recheckSeconds * 1000,
-    chainQuestionsPerSecond: topUps.questionsPerSecond,
-    lostMs: topUps.lostSeconds * 1000,
-    giftUrl: topUps.giftUrl ?? `http://${serve.host}:${serve.port}/gift`,
+    excluded: exclusions.excludedSenders,
+    recheckMs: chains.recheckSeconds * 1000,
+    chainQuestionsPerSecond: chains.questionsPerSecond,
+    lostMs: chains.lostSeconds * 1000,
+    giftUrl: mail.giftUrl ?? `http://${serve.host}:${serve.port}/gift`,
   }
 }
 
-/** Nobody's: what it is paid on devnet is worth nothing. */
+/** A wallet that nobody has a key of: the USDC that it is paid on devnet is worth nothing. */
 const devnetUsdcWallet = '0x0000000000000000000000000000000000000402'
 
 /**
@@ -95,9 +95,9 @@ const devnetUsdcWallet = '0x0000000000000000000000000000000000000402'
  * devnet, whose node settles test payments. Undefined: nothing is sold for USDC.
  */
 export function x402Options({ settings, nodes, cdp }: PaymentGiven): X402Options | undefined {
-  const { payments, server } = settings
+  const { x402, server } = settings
   const isOwn = server.network === 'devnet' && server.trustedNodeUrls === undefined
-  const isUnset = payments.network === undefined && payments.facilitatorUrl === undefined
+  const isUnset = x402.network === undefined && x402.facilitatorUrl === undefined
   const embedded =
     isOwn && isUnset
       ? {
@@ -106,7 +106,7 @@ export function x402Options({ settings, nodes, cdp }: PaymentGiven): X402Options
           facilitatorUrl: `${nodes[0]}/${facilitatorPath}`,
         }
       : {}
-  const { network, wallet, facilitatorUrl, settleTimeoutMs } = { ...payments, ...embedded }
+  const { network, wallet, facilitatorUrl, settleTimeoutMs } = { ...x402, ...embedded }
   if (network === undefined || wallet === undefined || facilitatorUrl === undefined) return undefined
   return {
     network,

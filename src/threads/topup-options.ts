@@ -9,18 +9,18 @@ const usdc = {
 } as const
 
 /** Which chains are read, by the nodes that are set. */
-export function readerOptions({ topUps }: Settings<'topUps'>): ReaderOptions {
-  const { ethereumUrl, baseUrl, polygonUrl, solanaUrl, solanaAddress, kyveUrl, kyveAddress } = topUps
+export function readerOptions({ chains }: Settings<'chains'>): ReaderOptions {
+  const { ethereumUrl, baseUrl, polygonUrl, solanaUrl, solanaAddress, kyveUrl, kyveAddress } = chains
   const evm: ReaderOptions['evm'][number][] = []
   if (ethereumUrl !== undefined) {
     const names = { chain: 'ethereum', coins: ['ethereum'], contracts: { usdc: usdc.ethereum } } as const
-    evm.push({ ...names, url: ethereumUrl, confirmations: topUps.ethereumDepth })
+    evm.push({ ...names, url: ethereumUrl, confirmations: chains.ethereumDepth })
   }
   if (baseUrl !== undefined) {
-    const ario = topUps.baseArio === undefined ? {} : { 'base-ario': topUps.baseArio }
-    const contracts = { 'base-usdc': topUps.baseUsdc, ...ario }
+    const ario = chains.baseArio === undefined ? {} : { 'base-ario': chains.baseArio }
+    const contracts = { 'base-usdc': chains.baseUsdc, ...ario }
     const names = { chain: 'base', coins: ['base-eth'], contracts } as const
-    evm.push({ ...names, url: baseUrl, confirmations: topUps.baseDepth })
+    evm.push({ ...names, url: baseUrl, confirmations: chains.baseDepth })
   }
   if (polygonUrl !== undefined) {
     const names = {
@@ -28,23 +28,23 @@ export function readerOptions({ topUps }: Settings<'topUps'>): ReaderOptions {
       coins: ['matic', 'pol'],
       contracts: { 'polygon-usdc': usdc.polygon },
     } as const
-    evm.push({ ...names, url: polygonUrl, confirmations: topUps.polygonDepth })
+    evm.push({ ...names, url: polygonUrl, confirmations: chains.polygonDepth })
   }
   const mints = {
     'solana-usdc': usdc.solana,
-    ...(topUps.arioMint === undefined ? {} : { ario: topUps.arioMint }),
+    ...(chains.arioMint === undefined ? {} : { ario: chains.arioMint }),
   }
   const kyve = kyveUrl === undefined || kyveAddress === undefined ? {} : { kyve: { url: kyveUrl } }
   const solana =
     solanaUrl === undefined || solanaAddress === undefined
       ? {}
       : { solana: { url: solanaUrl, wallet: solanaAddress, mints } }
-  return { arweaveDepth: topUps.arweaveDepth, evm, ...solana, ...kyve }
+  return { arweaveDepth: chains.arweaveDepth, evm, ...solana, ...kyve }
 }
 
 /** Token to the address that is paid, for every token that can be. */
-export function paymentAddresses(config: Settings<'topUps'>): Record<string, string> {
-  const { arweaveAddress, ethereumAddress, solanaAddress, kyveAddress } = config.topUps
+export function paymentAddresses(config: Settings<'chains'>): Record<string, string> {
+  const { arweaveAddress, ethereumAddress, solanaAddress, kyveAddress } = config.chains
   const { evm, solana, kyve } = readerOptions(config)
   const hex = evm.flatMap(({ coins, contracts }) => [...coins, ...Object.keys(contracts)])
   const onSolana = solana === undefined ? [] : ['solana', 'ed25519', ...Object.keys(solana.mints)]

@@ -1,6 +1,6 @@
 import t from 'tap'
-import { paymentFaults } from '../../config/payments.js'
 import { readConfig } from '../../config/read.js'
+import { x402Faults } from '../../config/x402.js'
 
 const good = {
   X_402_USDC_NETWORK: 'base-sepolia',
@@ -82,11 +82,11 @@ t.test('a price of thirty places, and an address in any spelling, are good', asy
       { ...good, X_402_USDC_WALLET_ADDRESS: wallet, X_402_USDC_PER_BYTE_PRICE: price },
     )
     if (Array.isArray(read)) t.fail(read.join())
-    else t.match(read.payments, { wallet: lower, perBytePrice: price, enabled: false, minPrice: '0.001' })
+    else t.match(read.x402, { wallet: lower, perBytePrice: price, enabled: false, minPrice: '0.001' })
   }
 })
 
-type Given = Parameters<typeof paymentFaults>[0]
+type Given = Parameters<typeof x402Faults>[0]
 const base: Given = {
   enabled: true,
   network: 'base-sepolia',
@@ -100,9 +100,9 @@ const base: Given = {
 }
 
 t.test('all missing settings of payments are listed at once', async (t) => {
-  t.same(paymentFaults(base, true), [])
+  t.same(x402Faults(base, true), [])
   const nothing = { ...base, network: undefined, wallet: undefined, facilitatorUrl: undefined, minPrice: '2' }
-  const reasons = paymentFaults(nothing, false)
+  const reasons = x402Faults(nothing, false)
   const needed = ['MIN_PRICE', 'ENABLE_RATE_LIMITER', 'NETWORK', 'WALLET_ADDRESS', 'FACILITATOR_URL']
   t.equal(reasons.length, needed.length)
   for (const name of needed)
@@ -110,16 +110,16 @@ t.test('all missing settings of payments are listed at once', async (t) => {
       reasons.some((line) => line.includes(name)),
       name,
     )
-  t.same(paymentFaults({ ...nothing, enabled: false, minPrice: '0.1' }, false), [], 'off needs nothing')
+  t.same(x402Faults({ ...nothing, enabled: false, minPrice: '0.1' }, false), [], 'off needs nothing')
 })
 
 t.test("the provider's facilitator needs its keys on mainnet, and only there", async (t) => {
   const provider = { ...base, facilitatorUrl: 'https://api.cdp.coinbase.com/platform/v2/x402' }
-  t.same(paymentFaults(provider, true), [])
-  t.match(paymentFaults({ ...provider, network: 'base' }, true), [/CDP_API_KEY_ID/])
-  t.same(paymentFaults({ ...provider, network: 'base', cdpKeyId: 'a', cdpKeySecretFile: 'f' }, true), [])
-  t.same(paymentFaults({ ...base, network: 'base' }, true), [])
-  t.match(paymentFaults({ ...base, cdpKeyId: 'a' }, true), [/need each other/])
+  t.same(x402Faults(provider, true), [])
+  t.match(x402Faults({ ...provider, network: 'base' }, true), [/CDP_API_KEY_ID/])
+  t.same(x402Faults({ ...provider, network: 'base', cdpKeyId: 'a', cdpKeySecretFile: 'f' }, true), [])
+  t.same(x402Faults({ ...base, network: 'base' }, true), [])
+  t.match(x402Faults({ ...base, cdpKeyId: 'a' }, true), [/need each other/])
 })
 
 t.test('secrets are never repeated', async (t) => {

@@ -1,16 +1,5 @@
 import { keccak_256 } from '@noble/hashes/sha3.js'
-import {
-  custom,
-  flag,
-  list,
-  maybeText,
-  type Parsed,
-  readUrl,
-  reloadable,
-  secret,
-  text,
-  whole,
-} from './setting.js'
+import { custom, flag, maybeText, type Parsed, readUrl, secret, text, whole } from './setting.js'
 
 /** Payments for egress in USDC (x402): prices, where the money goes, and who settles it. */
 
@@ -72,7 +61,7 @@ function readNetwork(given: string): Parsed<Network | undefined> {
     : { wrong: 'must be one of: base-sepolia, base' }
 }
 
-export const payments = {
+export const x402 = {
   enabled: flag({
     env: 'ENABLE_X_402_USDC_DATA_EGRESS',
     default: false,
@@ -199,14 +188,6 @@ export const payments = {
     allowed: 'a file',
     why: 'Holds the key; wins over CDP_API_KEY_SECRET.',
   }),
-  excludedSenders: reloadable(
-    list({
-      env: 'PAYMENT_EXCLUDED_ADDRESSES',
-      default: [],
-      allowed: 'addresses, comma between',
-      why: 'Payments of these senders are not taken, on chains or by x402: exchanges, whose customers share one address.',
-    }),
-  ),
 }
 
 interface Given {
@@ -231,7 +212,7 @@ export function isProvider(facilitatorUrl: string): boolean {
 }
 
 /** What is wrong with these settings taken together, all of it. */
-export function paymentFaults(given: Given, limiterEnabled: boolean): string[] {
+export function x402Faults(given: Given, limiterEnabled: boolean): string[] {
   const wrong: string[] = []
   if (scaled(given.minPrice) > scaled(given.maxPrice)) {
     wrong.push('X_402_USDC_DATA_EGRESS_MIN_PRICE must not be above X_402_USDC_DATA_EGRESS_MAX_PRICE')

@@ -1,7 +1,7 @@
 import { keccak_256 } from '@noble/hashes/sha3.js'
-import { custom, maybeText, maybeUrls, type Parsed, readUrl, type Setting, secret, whole } from './setting.js'
+import { custom, maybeText, type Parsed, readUrl, type Setting, secret, whole } from './setting.js'
 
-/** How credits are paid for: addresses, nodes of chains, cards. */
+/** Payments on chains: the service's addresses, the nodes that are read, and when a payment counts. */
 
 const hexAllowed =
   'an address: 0x and 40 hexadecimal digits, with a right checksum where letters are mixed (EIP-55)'
@@ -53,19 +53,7 @@ function depth(env: string, fallback: number, chain: string, more = ''): Setting
   return whole({ env, default: fallback, min: 1, max: 10_000, why })
 }
 
-export const topUps = {
-  databaseUrl: secret(
-    maybeText({
-      env: 'PAYMENT_DATABASE_URL',
-      allowed: 'a postgres:// address',
-      shape: /^postgres(?:ql)?:\/\/\S+$/,
-      why: 'Keeps the ledger in PostgreSQL, for several payment services on one database. Unset: below DATA_PATH.',
-    }),
-  ),
-  oracleUrls: maybeUrls({
-    env: 'PAYMENT_ORACLE_URLS',
-    why: 'Sources of prices: /simple/price (CoinGecko), /pricemulti, /exchange-rates (Coinbase). Devnet: a table.',
-  }),
+export const chains = {
   arweaveAddress: maybeText({
     env: 'PAYMENT_ARWEAVE_ADDRESS',
     allowed: 'a wallet address',
@@ -139,65 +127,4 @@ export const topUps = {
     max: 86_400,
     why: 'A credited payment that no node knows for so long is taken back: its chain was reorganized.',
   }),
-  stripeKey: secret(
-    maybeText({
-      env: 'STRIPE_SECRET_KEY',
-      allowed: 'a key of Stripe',
-      shape: /^[\w-]{8,256}$/,
-      why: 'Cards are charged by Stripe. Unset: a page on this machine that moves no money, on devnet only.',
-    }),
-  ),
-  stripeWebhookSecret: secret(
-    maybeText({
-      env: 'STRIPE_WEBHOOK_SECRET',
-      allowed: 'a secret of Stripe',
-      shape: /^[\w-]{8,256}$/,
-      why: 'Signs what Stripe tells at /v1/stripe-webhook.',
-    }),
-  ),
-  stripeUrl: custom<string | undefined>({
-    env: 'STRIPE_API_URL',
-    allowed: 'an http(s) address',
-    defaultText: '',
-    default: undefined,
-    read: readUrl,
-    why: 'Another server that speaks the interface of Stripe.',
-  }),
-  smtpUrl: secret(
-    maybeText({
-      env: 'PAYMENT_SMTP_URL',
-      allowed: 'an smtp:// or smtps:// address',
-      shape: /^smtps?:\/\/\S+$/,
-      why: 'Mail server that tells receivers of their gifts. Unset: letters stay in the outbox, for the operator to read.',
-    }),
-  ),
-  smtpFrom: maybeText({
-    env: 'PAYMENT_SMTP_FROM',
-    allowed: 'an e-mail address',
-    shape: /^[^\r\n]{1,200}@[^\s@<>]{1,200}>?$/,
-    why: 'Who these letters are from.',
-  }),
-  giftUrl: custom<string | undefined>({
-    env: 'PAYMENT_GIFT_URL',
-    allowed: 'an http(s) address',
-    defaultText: '',
-    default: undefined,
-    read: readUrl,
-    why: 'Page where gifts are redeemed, named in these letters. Unset: /gift of the payment service.',
-  }),
-}
-
-/** What is wrong with these settings taken together. */
-export function topUpFaults(given: {
-  readonly stripeKey: string | undefined
-  readonly stripeWebhookSecret: string | undefined
-  readonly smtpUrl: string | undefined
-  readonly smtpFrom: string | undefined
-}): string[] {
-  const both = (one: unknown, other: unknown, words: string): string[] =>
-    (one === undefined) === (other === undefined) ? [] : [`${words} need each other`]
-  return [
-    ...both(given.stripeKey, given.stripeWebhookSecret, 'STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET'),
-    ...both(given.smtpUrl, given.smtpFrom, 'PAYMENT_SMTP_URL and PAYMENT_SMTP_FROM'),
-  ]
 }
