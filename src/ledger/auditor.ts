@@ -33,7 +33,7 @@ type Sums = Writable<LedgerAccount>
 export class Auditor {
   readonly #accounts = new Map<string, Sums>()
   readonly #pending = new Map<string, Transfer>()
-  /** By sequence: when what is pending is over. */
+  /** When each pending transfer is over, by its sequence. */
   readonly #due = new Map<number, { readonly untilMs: number; readonly index: number }>()
   readonly #faults: string[] = []
   readonly #heads: Map<number, SignedHead>

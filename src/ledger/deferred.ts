@@ -38,7 +38,7 @@ export class ChangedRecords {
     for (const found of this.#byLead.values()) yield* found
   }
 
-  /** Those whose keys begin so. */
+  /** The records whose keys begin with `start`. */
   *under(start: string): Iterable<readonly [key: string, changed: ChangedRecord]> {
     const all = start.includes('|') ? (this.#byLead.get(leadOf(start)) ?? []) : this
     for (const entry of all) if (entry[0].startsWith(start)) yield entry
@@ -55,16 +55,16 @@ function leadOf(key: string): string {
  * memory only. Everything that reads the ledger looks here first.
  */
 export class Deferred {
-  /** By id. */
+  /** Transfers by their ids. */
   readonly transfers = new Map<string, PlacedTransfer>()
-  /** By the id of the pending transfer. */
+  /** Ends, by the id of the pending transfer. */
   readonly endings = new Map<string, Ended>()
-  /** By account, oldest first. */
+  /** Transfers of each account, oldest first. */
   readonly entries = new Map<string, PlacedTransfer[]>()
   /** Pending transfers with a time, by id. */
   readonly timed = new Map<string, PlacedTransfer>()
   readonly accounts = new Map<string, LedgerAccount>()
-  /** By kind. */
+  /** Changes of records, by kind and key. */
   readonly records = new Map<string, ChangedRecords>()
   #changes = 0
 

@@ -124,7 +124,7 @@ export class EmbeddedLedger implements MoneyLedger {
     return signed
   }
 
-  /** Nobody else writes it. */
+  /** True: an embedded ledger has one writer. */
   async leads(): Promise<boolean> {
     return true
   }
@@ -194,7 +194,7 @@ export class EmbeddedLedger implements MoneyLedger {
   }
 }
 
-/** What is there of these names, each once. */
+/** The entries of these names that exist, each once. */
 function present<Found>(names: readonly string[], find: (name: string) => Found | undefined): Found[] {
   return [...new Set(names)].map(find).filter((found) => found !== undefined)
 }

@@ -56,7 +56,7 @@ export class FetchedView implements LedgerView {
   constructor(
     public sequence: number,
     public version: number,
-    /** Of all records; undefined where it is not known. */
+    /** Sum of all records; undefined where it is not known. */
     readonly sum?: RecordSum,
   ) {}
 

@@ -23,7 +23,7 @@ export class GroupCommit<Order, Outcome> {
       this.#waiting.push({ order, resolve, reject })
       if (this.#isRunning) return
       this.#isRunning = true
-      // What else this turn brings goes along.
+      // Orders that come in the same turn of the event loop are in the same group.
       setImmediate(() => void this.#work())
     })
   }

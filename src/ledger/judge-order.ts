@@ -36,7 +36,7 @@ export interface LedgerView {
   record(kind: string, key: string): LedgerRecord | undefined
 }
 
-/** What is written. */
+/** What a commit writes. */
 export interface LedgerEntries {
   readonly transfers: readonly Transfer[]
   readonly accounts: readonly LedgerAccount[]

@@ -8,7 +8,7 @@ const kind = 'lead'
  * writes then goes by that number (`Fence`), so nothing is written by a process that stood still and was followed meanwhile.
  */
 export class Lead {
-  /** Of the record that this process has written. */
+  /** Version of the record that this process has written. */
   #version: number | undefined
 
   constructor(

@@ -12,7 +12,7 @@ import {
 import { nextChanges, noRecords } from './record-sum.js'
 import { firstHead, type Transfer } from './transfer.js'
 
-/** How the ledger itself finds transfers. */
+/** The look-ups of transfers of the ledger itself, which the audit compares. */
 interface Found {
   transfer(id: string): Transfer | undefined
   ending(pendingId: string): Transfer | undefined

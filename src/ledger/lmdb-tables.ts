@@ -116,7 +116,7 @@ export function timedPlace({ key, value }: TableEntry): Place {
   return { sequence: numberAt(key, numberBytes), index: value[0] ?? 0 }
 }
 
-/** Of the highest byte: behind every key of UTF-8 that begins so. */
+/** The key behind every key of UTF-8 with this beginning: 0xff is in no UTF-8. */
 export function behind(start: Buffer): Buffer {
   return Buffer.concat([start, Uint8Array.of(0xff)])
 }
@@ -144,7 +144,7 @@ export function* merged(
   for (const entry of stored) {
     yield* kept(entry.key)
     const next = first[at]
-    // The same key: what waits is yielded in front of the next entry.
+    // The key of the entry that waits: it is yielded in front of the next one.
     if (next === undefined || Buffer.compare(next.key, entry.key) !== 0) yield entry
   }
   yield* kept(undefined)

@@ -63,7 +63,7 @@ async function auditRows(ask: AskDatabase, auditor: Auditor): Promise<void> {
     const { id, untilMs, pending, sequence } = auditor.take(Number(row.sequence), row.body)
     if (row.id !== id || Number(row.until_ms) !== untilMs)
       auditor.fault(`transfer ${sequence} is found as ${row.id} until ${row.until_ms}, and is another one`)
-    // What is pending is found by the row itself.
+    // A pending transfer is found by its row.
     if (untilMs !== 0) auditor.timed({ sequence, index: 0 }, untilMs, false)
     if (pending !== '') ends.flip('end', pending, sequence, '')
   }

@@ -64,9 +64,9 @@ export interface Transfer {
   readonly reference: string
   /** Does not go back from one transfer to the next. */
   readonly timeMs: number
-  /** Of a pending one: when it becomes void by itself; 0: never. */
+  /** When a pending transfer becomes void by itself; 0: never. */
   readonly untilMs: number
-  /** Of a post or void: id of the pending transfer. */
+  /** Id of the pending transfer that a post or void ends; else empty. */
   readonly pending: string
   readonly about: Readonly<Record<string, string>>
 }
@@ -135,7 +135,7 @@ export function decodeTransfer(sequence: number, text: string): Transfer {
 
 const headBytes = 32
 const numberBytes = 8
-/** Of what is hashed, in front of the text. */
+/** Bytes of what is hashed in front of the text. */
 const leadBytes = headBytes + numberBytes
 
 /** The head of the chain before the first transfer. Heads are hex. */

@@ -21,7 +21,7 @@ export interface Payer {
 
 export interface ReserveOrder extends Payer {
   readonly itemId: string
-  /** Of the whole signed item. */
+  /** Size of the whole signed item. */
   readonly bytes: number
   /** Name of this one order, by which it can be withdrawn: no other order ever has it. */
   readonly ticket?: string
@@ -29,10 +29,10 @@ export interface ReserveOrder extends Payer {
   readonly service?: string
 }
 
-/** Of an order to reserve whose outcome may not be known. */
+/** Names an order to reserve whose outcome may not be known. */
 export interface WithdrawOrder {
   readonly itemId: string
-  /** Of the order that is withdrawn. */
+  /** The ticket of the order that is withdrawn. */
   readonly ticket: string
 }
 
@@ -157,7 +157,7 @@ export interface UsdcAnswer {
 
 /** What is to be paid in USDC for one item alone. */
 export interface UsdcWanted {
-  /** Of the whole signed item. */
+  /** Size of the whole signed item. */
   readonly bytes: number
   /** Absolute address of the requested resource. */
   readonly resource: string
@@ -230,7 +230,7 @@ export function isBeyond(announced: number, actual: number): boolean {
   return BigInt(actual) * 100n > BigInt(announced) * (100n + tolerance)
 }
 
-/** What so many bytes cost of what was paid for `announced` bytes. */
+/** The part of a payment for `announced` bytes that `actual` bytes cost. */
 export function usdcShare(paid: bigint, announced: number, actual: number): UsdcFinished {
   const [wanted, real] = [BigInt(announced), BigInt(actual)]
   const whole = { winc: String(paid), refundWinc: '0' }

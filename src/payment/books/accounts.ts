@@ -12,9 +12,9 @@ export interface BalanceView {
   readonly winc: string
   /** The same: older clients read it. */
   readonly balance: string
-  /** With what is left of approvals that it has given. */
+  /** `winc` with what is left of approvals that it has given. */
   readonly controlledWinc: string
-  /** With what is left of approvals that it has received. */
+  /** `winc` with what is left of approvals that it has received. */
   readonly effectiveBalance: string
   /** The largest ones: all of them are listed in pages. */
   readonly givenApprovals: readonly ApprovalView[]
@@ -150,7 +150,7 @@ function placeText({ atMs, id }: HistoryPlace): string {
   return `${String(timeEnd - atMs).padStart(15, '0')}|${id}`
 }
 
-/** Of what stands behind the wallet in a key. */
+/** Reads the part of a key behind the wallet. */
 function placeOf(text: string): HistoryPlace {
   const [time = '0', ...id] = text.split('|')
   return { atMs: timeEnd - Number(time), id: id.join('|') }

@@ -12,7 +12,7 @@ export interface Approval {
   readonly ended?: {
     readonly why: 'expired' | 'revoked'
     readonly atMs: number
-    /** So much was spent, or held back, by then. */
+    /** The amount that was spent, or held back, by then. */
     readonly used: string
     /** The item that revoked it. */
     readonly by?: string
@@ -49,12 +49,12 @@ export const oldKinds = {
 /** What is left of all approvals that a wallet has given, or received, and of those of each pair: decimal, by `sumKeys`. */
 export const sumKind = 'share-sum'
 
-/** Where the sums are. */
+/** The kind of the records with the sums. */
 export const sumKeys = {
   given: (wallet: string): string => `given|${wallet}`,
   received: (wallet: string): string => `received|${wallet}`,
   pair: (payer: string, approved: string): string => sumKeys.pairOf(`${payer}|${approved}`),
-  /** Of both names, as keys of pairs begin. */
+  /** The beginning of the keys of a pair, by both names. */
   pairOf: (names: string): string => `pair|${names}`,
 } as const
 
@@ -115,7 +115,7 @@ export function leftChanged(approval: Approval, delta: bigint): RecordChange[] {
   ]
 }
 
-/** What is written when an approval ends with so much left. */
+/** The records that are written when an approval ends with `left` winc left. */
 export function indexEnded(approval: Approval, left: bigint): RecordChange[] {
   return [...entriesOf(approval).map((entry) => ({ ...entry, value: undefined })), ...sums(approval, -left)]
 }

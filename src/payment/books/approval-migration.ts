@@ -109,7 +109,7 @@ async function moveOne(
   const wallet = await wallets.find(approval.payer)
   const { order } = endingOf(stored, { why: 'revoked', ...meant, left, wallet, attempt: 0 })
   const outcome = await ledger.commit({ ...order, records: [...records, ...(order.records ?? [])] })
-  // The same at once in another process is the same transfer.
+  // Another process that moves it at the same time makes the same transfer.
   return isRejected(outcome) || outcome.existed ? 'over' : 'given back'
 }
 

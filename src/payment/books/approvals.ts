@@ -46,9 +46,9 @@ export interface StoredApproval {
 const listedMax = 1000
 /** Approvals that are ended in one go. */
 const endedAtOnce = 200
-/** So often a question looks for what is over. */
+/** How often a question looks for approvals whose time is over. */
 const lookEveryMs = 1000
-/** Of one call: what is left over is ended by the next one. */
+/** Approvals that one call ends: the next one ends the rest. */
 const expiredMax = 10_000
 /** The last moment that a date can represent (ECMA-262): a later one would break every answer that shows it. */
 const lastMs = 8.64e15
@@ -59,7 +59,7 @@ function denied(status: Denied['status'], text: string): Denied {
 
 /** Shared credits: an approval takes winc out of the payer's wallet at once, into an account of its own. */
 export class Approvals {
-  /** What ends what is over, where it runs. */
+  /** The work that ends approvals whose time is over, while it runs. */
   #expiring: Promise<number> | undefined
   /** Nothing is over before, by what was known when it was looked for; others may have shared since. */
   #quietUntilMs = 0

@@ -3,11 +3,11 @@ import { TimedTurns } from '../../actor/timed-turns.js'
 import type { Refusal } from '../../format/refusal.js'
 import type { CheckOrder } from '../credits-port.js'
 
-/** Those who ask wait for so long: an upload that gets no answer is refused within a second. */
+/** How long a question waits for its turn: an upload that gets no answer is refused within a second. */
 const patienceMs = 800
-/** Of uploads. A database has more connections for questions: reservations find one free. */
+/** Turns of uploads. A database has more connections than questions at once, so that reservations find one free. */
 const ofUploads = { atOnce: 4, waitingMax: 512, patienceMs }
-/** Of who asks what a wallet has, without a key. */
+/** Turns of clients that ask for the balance of a wallet without a key. */
 const ofQuestions = { atOnce: 1, waitingMax: 512, patienceMs }
 
 /**

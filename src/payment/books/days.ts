@@ -1,6 +1,6 @@
 import type { RecordChange } from '../../ledger/ledger-port.js'
 
-/** What was credited on a day, so that it can be compared with the books of others: keys are `DAY|id`. */
+/** Payments that were credited on a day, for the comparison with the card provider and the chains. Keys are `DAY|id`. */
 export const cardDayKind = 'card-day'
 export const topUpDayKind = 'topup-day'
 

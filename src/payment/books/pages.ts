@@ -1,6 +1,6 @@
 import type { MoneyLedger } from '../../ledger/ledger-port.js'
 
-/** A page of a list that lies under several names: what stands behind the name in each key, in order. */
+/** A page of a list whose records have keys that begin with one of several names of a wallet: the rest of each key, in order. */
 export interface NamesPage {
   readonly places: readonly string[]
   /** Where the next page begins: behind this place; undefined: this was the last. */

@@ -6,7 +6,7 @@ import { isBeyond, type UsdcFinished } from '../credits-port.js'
 /** Accounts of payments for one item alone; behind it the name of the payment. */
 export const paidPrefix = 'x402:'
 
-/** Where spent credits go. */
+/** The ledger's account that spent credits go to. */
 export const revenue = 'revenue'
 
 /** What was held back for an item. */
@@ -20,7 +20,7 @@ export interface Reservation {
   readonly refunded?: true
   /** How it ended where a payment of its own was held (`Reservations.finish`). */
   readonly finished?: UsdcFinished
-  /** What it pays for; absent: an upload. */
+  /** What the reservation pays for; absent: an upload. */
   readonly purpose?: Purpose
   /** Name of the order that has it held back. */
   readonly ticket?: string
@@ -99,7 +99,7 @@ export function holdersOf({ ticket, joined = [] }: Reservation): readonly string
   return ticket === undefined ? joined : [ticket, ...joined]
 }
 
-/** The same with the orders that count on it. */
+/** The reservation with the orders that count on it. */
 export function heldBy(
   { ticket: _, joined: __, ...rest }: Reservation,
   holders: readonly string[],
@@ -112,7 +112,7 @@ export function heldBy(
   }
 }
 
-/** The same when an order is withdrawn. */
+/** The reservation when an order is withdrawn. */
 export function withdrawnBy(before: Reservation, ticket: string): Reservation {
   return { ...before, withdrawn: [...(before.withdrawn ?? []), ticket].slice(-withdrawnMax) }
 }

@@ -43,11 +43,11 @@ export interface CreditsHold extends Orderer {
   readonly purpose: Purpose
   /** Written in the same commit, where something is held back anew. */
   readonly records: readonly RecordChange[] | undefined
-  /** What it costs. */
+  /** What the item costs. */
   readonly winc: () => Promise<bigint | Refusal>
-  /** Who orders it. */
+  /** Who orders the reservation. */
   readonly wallet: () => Promise<string>
-  /** Who gives how much; undefined: those who may pay do not have it. */
+  /** The accounts that pay, and how much each; undefined: those who may pay do not have it. */
   readonly plan: (wallet: string, winc: bigint) => Promise<PayersPlan | undefined>
 }
 
@@ -59,7 +59,7 @@ export interface PaymentHold {
   readonly address: string
   /** The transfer by which it comes in, to an account of its own. */
   readonly coming: MoveOrder
-  /** So much of it is held back; the rest goes to the wallet at once. */
+  /** The part that is held back; the rest goes to the wallet at once. */
   readonly hold: bigint
 }
 

@@ -14,13 +14,13 @@ const placesMax = 2000
 /** A wallet that has something left for the signer, by how the keys of both begin. */
 type Pair = readonly string[]
 
-/** What may pay of one pair. */
+/** The approvals of one pair of wallets that may pay. */
 interface Share {
   readonly pair: Pair
-  /** So many approvals of it at most. */
+  /** At most this many approvals of the pair. */
   readonly limit: number
   readonly ids: readonly string[]
-  /** It has no more than these. */
+  /** True: the pair has no more approvals than these. */
   readonly isAll: boolean
 }
 
@@ -124,7 +124,7 @@ function sharesOf(pairs: readonly Pair[], pages: readonly NamesPage[]): Share[] 
   })
 }
 
-/** What is left of approvals together. */
+/** The sum of what is left of approvals. */
 export function totalLeft(list: readonly OpenApproval[]): bigint {
   return list.reduce((sum, { left }) => sum + left, 0n)
 }

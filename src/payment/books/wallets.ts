@@ -53,7 +53,7 @@ export const oldNameKind = 'alias-of'
 
 /** Aliases of one wallet: every question about it looks under each. A key has few (`aliasOf`). */
 const aliasesMax = 16
-/** Others change the same wallet: more often than this they do not. */
+/** Tries of a commit to the aliases of one wallet, which others may change at the same time. */
 const triesMax = 20
 
 /**

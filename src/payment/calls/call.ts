@@ -21,7 +21,7 @@ export type ServiceAnswer =
 /** One request to the payment service, read before anything is waited for. */
 export interface Call {
   readonly request: Request
-  /** Who sends it, behind the proxies that are trusted. */
+  /** Address of the client, behind the proxies that are trusted. */
   readonly client: string
   /** What stands in place of the names in braces, decoded; in the order of the path. */
   readonly path: readonly string[]
@@ -32,7 +32,7 @@ export interface Call {
 }
 
 export interface CallRoute {
-  /** With names in braces: `/v1/price/{currency}/{amount}`. */
+  /** A path with names in braces: `/v1/price/{currency}/{amount}`. */
   readonly path: string
   readonly summary: string
   readonly statuses: readonly number[]

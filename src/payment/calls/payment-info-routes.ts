@@ -14,7 +14,7 @@ export interface ServiceInfo {
   readonly gateway: string
 }
 
-/** What it is, and whether it is well. */
+/** What the service is, and whether it is well. */
 export function serviceInfoRoutes(info: ServiceInfo): CallRoute[] {
   const about = { summary: 'The service, and where payments go', statuses: [200] }
   const page = frontPage(info)

@@ -7,7 +7,7 @@ import { isRefusal, type Refusal } from '../../format/refusal.js'
 const underWayMax = 4
 /** Questions of all clients that wait. */
 const waitingMax = 2000
-/** Of one client, with those that begin. */
+/** Requests of one client at once, with those that begin. */
 const eachMax = 200
 /** A question that waits for others for so long does not keep those behind it waiting. */
 const heldMs = 25

@@ -5,7 +5,7 @@ import {
   type RecordChange,
 } from '../../ledger/ledger-port.js'
 
-/** What counts of a quote here. */
+/** The fields of a quote that are counted. */
 export interface BegunQuote {
   readonly id: string
   /** `open`: nobody has paid it. */

@@ -57,7 +57,7 @@ export interface CardPage<Entry> {
   readonly next?: string
 }
 
-/** Who takes the money. */
+/** A provider that charges cards. */
 export interface CardProvider {
   readonly name: 'stripe' | 'local'
   open(wish: SessionWish): Promise<PaymentSession | Refusal>

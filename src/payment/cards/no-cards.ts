@@ -3,7 +3,7 @@ import type { CardProvider } from './card-provider.js'
 
 const nobody = (): Refusal => refuse('upstream', 'self', 'Stripe is not set up here')
 
-/** Where cards are not taken. */
+/** The provider of a service that takes no cards. */
 export const noCards: CardProvider = {
   name: 'local',
   open: async () => nobody(),

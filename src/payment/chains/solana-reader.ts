@@ -8,7 +8,7 @@ import { beneficiaryIn, type ChainReader, type NoPayment, type SeenPayment } fro
 export interface SolanaOptions {
   /** A node (Solana JSON-RPC over HTTP). */
   readonly url: string
-  /** Who is paid. */
+  /** The wallet that is paid. */
   readonly wallet: string
   /** Mints of SPL tokens, by their names. */
   readonly mints: Readonly<Partial<Record<TokenName, string>>>
@@ -42,7 +42,7 @@ export class SolanaReader implements ChainReader {
     if ('wrong' in paid) return paid
     const slot = fieldsOf(found).slot
     const height = typeof slot === 'number' ? { height: slot } : {}
-    // What is final there stays.
+    // A finalized transaction is never lost.
     return { ...paid, id, isFinal: final !== null, isBeyondWatching: final !== null, ...height }
   }
 

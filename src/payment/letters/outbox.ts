@@ -18,7 +18,7 @@ export interface Letter {
   readonly text: string
 }
 
-/** Who carries letters away. */
+/** A server that sends letters. */
 export interface Mailer {
   readonly label: 'smtp'
   /** True: a server has taken it. `permanent`: no server ever will. Never rejects but for bugs. */
@@ -40,7 +40,7 @@ export interface OutboxEntry {
 }
 
 const kind = 'outbox'
-/** Those that are still to be sent. */
+/** Names of the letters that are still to be sent. */
 const waitingKind = 'outbox-waiting'
 const sentAtOnce = 50
 const firstPauseMs = 60_000

@@ -11,7 +11,7 @@ export interface ServiceLinkOptions {
   readonly url: string
   /** PRIVATE_ROUTE_SECRET of both. */
   readonly secret: string
-  /** For one answer: an upload must not wait for long. */
+  /** Time limit of one answer: an upload must not wait for long. */
   readonly limitMs: number
   readonly connectionsMax: number
 }

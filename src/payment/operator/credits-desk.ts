@@ -30,7 +30,7 @@ export interface StatementRow {
   readonly reference: string
   /** The account on the other side. */
   readonly other: string
-  /** With its sign; '0' for what was held back and given back. */
+  /** The amount with its sign; '0' for credits that were held back and given back. */
   readonly winc: string
   readonly state: 'done' | 'held' | 'given back'
   readonly note: string
@@ -40,7 +40,7 @@ export interface Correction {
   /** Names the correction: the same once more does nothing. */
   readonly key: string
   readonly address: string
-  /** With its sign. */
+  /** The amount with its sign. */
   readonly winc: string
   readonly note: string
   readonly by: string

@@ -12,7 +12,7 @@ import { comparedUsdc, type X402Books } from '../usdc/x402-comparison.js'
 /** Something that our books and those of others do not agree on. */
 export interface Difference {
   readonly what: 'card' | 'chain' | 'x402'
-  /** Of the payment, or of the transaction. */
+  /** Id of the payment, or of the transaction. */
   readonly id: string
   readonly why: string
 }

@@ -8,7 +8,7 @@ export interface SourceRates {
 
 /** The request to a source, and the parser of its answer. */
 interface PriceDialect {
-  /** Behind its address. */
+  /** The path behind the address of the source. */
   readonly query: string
   /** The assets that it is expected to price. */
   readonly assets: readonly Asset[]

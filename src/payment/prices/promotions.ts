@@ -6,14 +6,14 @@ import type { Adjustment } from './tariff.js'
 /** A promotion: a part of a payment that need not be paid. */
 export interface Promotion {
   readonly code: string
-  /** Of the payment, in thousandths. */
+  /** The discount, in thousandths of the payment. */
   readonly permille: number
   readonly expiresMs: number
   /** Payments below are not promoted. */
   readonly leastMicroUsd: number
   /** The most that it gives. */
   readonly mostMicroUsd: number
-  /** For all wallets together; 0: as often as wanted. */
+  /** Uses by all wallets together; 0: no bound. */
   readonly usesMax: number
   /** Only for wallets that have never paid. */
   readonly isForNew: boolean

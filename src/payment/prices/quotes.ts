@@ -33,7 +33,7 @@ export interface TokenQuote {
   readonly usdEquivalent: string
 }
 
-/** So long a price that was promised holds. */
+/** How long a promised price holds. */
 export const quoteLifeMs = 30 * 60_000
 
 const tooSmall = 'Crypto payment amount is too small! Token value must convert to at least one winc'

@@ -11,7 +11,7 @@ export interface LeftSettlementsParts {
   readonly cashier: Pick<Cashier, 'takeUp' | 'find'>
   /** Whether a node of the chain is configured that reports transfers. */
   readonly hasChain: boolean
-  /** As in `SharedSettlementsOptions`. */
+  /** The same as in `SharedSettlementsOptions`. */
   readonly leftMs: number
   readonly now: () => number
   readonly log: Log

@@ -1,4 +1,4 @@
-/** Where all money of x402 comes from. */
+/** The ledger's account that all money of x402 comes from. */
 export const usdcSource = 'source:x402'
 
 /** Name of the transfer by which a settled payment came in. */

@@ -42,7 +42,7 @@ export interface X402SalesParts {
   readonly clock: Clock
 }
 
-/** Who is credited, in the records of the cashier. */
+/** Prefix of an item's name, where the records of the cashier have who is credited. */
 const salePrefix = 'item:'
 const mebibyte = 2 ** 20
 
@@ -51,9 +51,9 @@ const credited = { error: 'payment_credited', message: 'this payment has become 
 
 /** A payment that came in for an item, whatever became of it since. */
 export interface ReceivedUsdc extends Omit<UsdcPaid, 'paid' | 'winc'> {
-  /** What it was worth. */
+  /** What the payment was worth. */
   readonly winc: bigint
-  /** What became credits at once. */
+  /** The part of the payment that became credits at once. */
   readonly creditedWinc: bigint
 }
 
