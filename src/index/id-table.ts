@@ -12,8 +12,6 @@ import type { SegmentOutput } from './segment-output.js'
  */
 export const entryBytes = 6
 const entryBits = 48
-/** Bits of an id that are known in every segment, whatever the number of its rows. */
-export const knownBits = 44
 
 /** A bucket of no more entries is looked at from its beginning to its end. */
 const fewEntries = 64
