@@ -233,9 +233,10 @@ export class Approvals {
       if (stored === undefined || read(stored).ended !== undefined) return undefined
       const left = await this.left(approval)
       const end = { why, atMs: why === 'expired' ? expiresMs : this.now(), by }
-      const wallet = await this.wallets.find(payer)
+      const { wallet, unchanged } = await this.wallets.place(payer)
       const { order, ended } = endingOf(stored, { ...end, left, wallet, attempt })
-      const outcome = await this.ledger.commit(order)
+      const records = [...(order.records ?? []), ...unchanged]
+      const outcome = await this.ledger.commit({ ...order, records })
       if (!isRejected(outcome)) return ended
       // Somebody has spent of it, or ended it, between the reading and the writing.
       if (attempt > 100) throw new Error(`approval ${id} could not be ended: ${outcome.rejected}`)

@@ -3,11 +3,11 @@ import type { EndOrder, MoveOrder, TransferOrder } from '../../ledger/transfer.j
 import { approvalAccount, leftChanged } from './approval-index.js'
 import type { Approvals, StoredApproval } from './approvals.js'
 import { paidPrefix, partId, type Reservation, revenue } from './reservation.js'
-import { accountOf, type Wallets } from './wallets.js'
+import { accountOf, type PlacedWallet, type Wallets } from './wallets.js'
 
 export interface BackParts {
   readonly ledger: MoneyLedger
-  readonly wallets: Pick<Wallets, 'findAll' | 'place'>
+  readonly wallets: Pick<Wallets, 'place' | 'placeAll'>
   readonly approvals: Pick<Approvals, 'storedOf'>
 }
 
@@ -54,7 +54,11 @@ export async function givenBack(
     records.push(found.unchanged)
     const { ended, payer } = found.approval
     if (ended === undefined) records.push(...leftChanged(found.approval, amount))
-    else transfers.push(on(givers.get(payer) ?? payer))
+    else {
+      const giver = givers.get(payer)
+      transfers.push(on(giver?.wallet ?? payer))
+      records.push(...(giver?.unchanged ?? []))
+    }
   }
   return { transfers, records }
 }
@@ -69,9 +73,9 @@ function approvalOf(account: string): string | undefined {
 async function giversOf(
   wallets: BackParts['wallets'],
   stored: ReadonlyMap<string, StoredApproval>,
-): Promise<ReadonlyMap<string, string>> {
+): Promise<ReadonlyMap<string, PlacedWallet>> {
   const over = [...stored.values()].filter(({ approval }) => approval.ended !== undefined)
   const payers = [...new Set(over.map(({ approval }) => approval.payer))]
-  const found = await wallets.findAll(payers)
-  return new Map(payers.map((payer, at) => [payer, found[at] ?? payer]))
+  const found = await wallets.placeAll(payers)
+  return new Map(found.map((one, at) => [payers[at] ?? one.wallet, one]))
 }

@@ -51,6 +51,12 @@ export const namesKind = 'wallet-aliases'
  */
 export const oldNameKind = 'alias-of'
 
+/** The wallet of an address, and the conditions of a commit that changes its credits. */
+export interface PlacedWallet {
+  readonly wallet: string
+  readonly unchanged: readonly RecordChange[]
+}
+
 /** Aliases of one wallet: every question about it looks under each. A key has few (`aliasOf`). */
 const aliasesMax = 16
 /** Tries of a commit to the aliases of one wallet, which others may change at the same time. */
@@ -85,24 +91,26 @@ export class Wallets {
   }
 
   /**
-   * The wallet that gets credits for an address, and the conditions of their commit. A key may take over its alias between this
-   * read and that commit, and credits at the alias would then be lost. The conditions make such a commit a conflict.
+   * The wallet that gets credits for an address, or loses some, and the conditions of that commit. A key may take over its alias
+   * between this read and the commit: credits at the alias would then be lost, and a debt there would be nobody's. The conditions
+   * make such a commit a conflict.
    */
-  async place(
-    address: string,
-  ): Promise<{ readonly wallet: string; readonly unchanged: readonly RecordChange[] }> {
-    const wallet = await this.find(address)
-    const isOpen = wallet.length === 43 && wallet === spelled(address)
-    const absent = { kind: aliasKind, key: wallet, value: undefined, expected: 0 }
-    return { wallet, unchanged: isOpen ? [absent] : [] }
+  async place(address: string): Promise<PlacedWallet> {
+    return placed(address, await this.find(address))
+  }
+
+  /** The same for many addresses, in their order, in one question to the ledger. */
+  async placeAll(addresses: readonly string[]): Promise<PlacedWallet[]> {
+    const wallets = await this.findAll(addresses)
+    return wallets.map((wallet, at) => placed(addresses[at] ?? wallet, wallet))
   }
 
   /**
-   * Commits an order that puts credits into the wallet of an address, and resolves with that wallet and what became of the order.
-   * Where a key has taken over the address since it was read, `orderOf` is called again with the wallet of the key. Every other
-   * rejection is the caller's.
+   * Commits an order that puts credits into the wallet of an address or takes some, and resolves with that wallet and what became
+   * of the order. Where a key has taken over the address since it was read, `orderOf` is called again with the wallet of the key.
+   * Every other rejection is the caller's.
    */
-  async deposit(
+  async commitFor(
     address: string,
     orderOf: (wallet: string) => CommitOrder,
   ): Promise<{ readonly wallet: string; readonly outcome: CommitOutcome }> {
@@ -188,6 +196,12 @@ export class Wallets {
     if ((await this.ledger.accountsNamed(addresses.map(accountOf))).length > 0) return true
     return (await this.ledger.recordsNamed(sumKind, addresses.map(sumKeys.received))).length > 0
   }
+}
+
+function placed(address: string, wallet: string): PlacedWallet {
+  const isOpen = wallet.length === 43 && wallet === spelled(address)
+  const absent = { kind: aliasKind, key: wallet, value: undefined, expected: 0 }
+  return { wallet, unchanged: isOpen ? [absent] : [] }
 }
 
 function aliasesIn({ value }: LedgerRecord): readonly string[] {

@@ -343,12 +343,8 @@ export class Cards {
     const gift = quote.destinationType === 'email' ? await ledger.record(giftKind, quote.id) : undefined
     const redeemed = gift === undefined ? undefined : (JSON.parse(gift.value) as Gift)
     const isOpen = redeemed?.state === 'open'
-    const holder =
-      redeemed === undefined
-        ? accountOf(await wallets.find(quote.destination))
-        : isOpen
-          ? giftAccount(quote.id)
-          : accountOf(await wallets.find(redeemed.redeemedBy ?? quote.destination))
+    const placed = isOpen ? undefined : await wallets.place(redeemed?.redeemedBy ?? quote.destination)
+    const holder = placed === undefined ? giftAccount(quote.id) : accountOf(placed.wallet)
     const transfer: MoveOrder = {
       id: `chargeback:${quote.id}`,
       kind: 'posted',
@@ -359,7 +355,7 @@ export class Cards {
       reference: quote.id,
       mayOverdraw: true,
     }
-    const records = [changed(stored, next)]
+    const records = [changed(stored, next), ...(placed?.unchanged ?? [])]
     if (isOpen && gift !== undefined)
       records.push({
         ...gift,

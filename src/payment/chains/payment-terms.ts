@@ -14,7 +14,7 @@ export interface Unpayable {
 }
 
 export interface PaymentTermsParts {
-  readonly wallets: Pick<Wallets, 'find' | 'deposit' | 'takeOverAlias'>
+  readonly wallets: Pick<Wallets, 'find' | 'commitFor' | 'takeOverAlias'>
   readonly quotes: Pick<Quotes, 'ofToken'>
   /** Token to the address that is paid. */
   readonly addresses: Readonly<Record<string, string>>

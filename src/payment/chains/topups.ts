@@ -9,7 +9,6 @@ import {
   type MoneyLedger,
   type RecordChange,
 } from '../../ledger/ledger-port.js'
-import type { MoveOrder } from '../../ledger/transfer.js'
 import { historyRecord } from '../books/accounts.js'
 import { dayRecord, topUpDayKind } from '../books/days.js'
 import { accountOf } from '../books/wallets.js'
@@ -135,7 +134,7 @@ export class TopUps {
       if ('wrong' in seen) return { status: 400, text: seen.wrong }
       const made = await this.#terms.first(token, chain, id, seen)
       if (!('state' in made)) return made
-      const topUp = await this.#replace(stored, { ...made, timesCredited }, [], [watched(stored.key)])
+      const topUp = await this.#replace(stored, { ...made, timesCredited }, [watched(stored.key)])
       const now = await this.parts.ledger.record(kind, stored.key)
       return { topUp: now === undefined ? topUp : await this.#applySeen(now, seen), isNew: true }
     })
@@ -193,11 +192,11 @@ export class TopUps {
     if (seen === 'absent') {
       if (topUp.state === 'credited') return this.#noteMissing(stored, topUp)
       if (this.parts.clock.now() - topUp.createdMs < awaitedMs) return topUp
-      return this.#replace(stored, { ...topUp, state: 'failed', why: 'not_found' }, [])
+      return this.#replace(stored, { ...topUp, state: 'failed', why: 'not_found' })
     }
     if ('wrong' in seen) {
       if (topUp.state === 'credited') return this.#takeBack(stored, topUp)
-      return this.#replace(stored, { ...topUp, state: 'failed', why: seen.wrong }, [])
+      return this.#replace(stored, { ...topUp, state: 'failed', why: seen.wrong })
     }
     return this.#applySeen(stored, seen)
   }
@@ -214,7 +213,7 @@ export class TopUps {
     const due = await this.#terms.due(noted, seen)
     // The oracles do not answer: the next look tries again.
     if (isRefusal(due)) return noted
-    if ('status' in due) return this.#replace(stored, { ...noted, state: 'failed', why: due.text }, [])
+    if ('status' in due) return this.#replace(stored, { ...noted, state: 'failed', why: due.text })
     const credited = await this.#credit(stored, due, seen)
     const { account, sender } = seen
     // The credits are at the address that the sender's key signs items with. The sender's own address becomes its alias, so that
@@ -228,7 +227,7 @@ export class TopUps {
     const isAnother = this.#terms.difference(topUp, seen) !== undefined
     if (isAnother && seen.isFinal) return this.#takeBack(stored, found(topUp))
     if (isAnother || (!seen.isFinal && seen.height === undefined)) return this.#noteMissing(stored, topUp)
-    if (topUp.missingMs !== undefined) return this.#replace(stored, found(topUp), [])
+    if (topUp.missingMs !== undefined) return this.#replace(stored, found(topUp))
     if (seen.isBeyondWatching)
       await this.parts.ledger.commit({ transfers: [], records: [unwatched(stored.key)] })
     return topUp
@@ -249,7 +248,7 @@ export class TopUps {
     const transferId = `topup:${stored.key}:${topUp.timesCredited}`
     const facts = { debit: `source:${chain}`, amount: BigInt(winc), reason: 'crypto_payment', reference: id }
     const credited: TopUp = { ...topUp, state: 'credited', timesCredited: topUp.timesCredited + 1 }
-    const { wallet, outcome } = await wallets.deposit(topUp.wallet, (wallet) => ({
+    const { wallet, outcome } = await wallets.commitFor(topUp.wallet, (wallet) => ({
       transfers: [{ id: transferId, kind: 'posted', credit: accountOf(wallet), ...facts, about }],
       records: [
         changed(stored, { ...credited, wallet }),
@@ -265,44 +264,33 @@ export class TopUps {
   async #noteMissing(stored: LedgerRecord, topUp: TopUp): Promise<TopUp> {
     const missingMs = topUp.missingMs ?? this.parts.clock.now()
     if (this.parts.clock.now() - missingMs >= this.parts.lostMs) return this.#takeBack(stored, found(topUp))
-    return topUp.missingMs === undefined ? this.#replace(stored, { ...topUp, missingMs }, []) : topUp
+    return topUp.missingMs === undefined ? this.#replace(stored, { ...topUp, missingMs }) : topUp
   }
 
   /** The chain does not have it any more: what was credited is taken back, also where it was spent. */
   async #takeBack(stored: LedgerRecord, topUp: TopUp): Promise<TopUp> {
     const { winc, chain, id, timesCredited } = topUp
-    // Its key may have taken the credits over since.
-    const wallet = await this.parts.wallets.find(topUp.wallet)
-    const transfer: MoveOrder = {
-      id: `topup-reversed:${stored.key}:${timesCredited}`,
-      kind: 'posted',
-      debit: accountOf(wallet),
-      credit: `source:${chain}`,
-      amount: BigInt(winc),
-      reason: 'reorganization',
-      reference: id,
-      mayOverdraw: true,
-    }
-    this.parts.log.warn(
-      { chain, transaction: id, winc, destination: wallet },
-      'a payment was taken back: its chain lost it',
-    )
+    const { wallets, clock, log } = this.parts
     // It is waited for anew. How long its price holds was decided by its report.
     const pricedMs = topUp.pricedMs ?? topUp.createdMs
-    const next: TopUp = { ...topUp, state: 'pending', createdMs: this.parts.clock.now(), pricedMs }
-    return this.#replace(stored, next, [transfer])
+    const next: TopUp = { ...topUp, state: 'pending', createdMs: clock.now(), pricedMs }
+    const facts = { credit: `source:${chain}`, amount: BigInt(winc), reason: 'reorganization', reference: id }
+    const transferId = `topup-reversed:${stored.key}:${timesCredited}`
+    // From the wallet that has the credits now: its key may have taken them over.
+    const { wallet, outcome } = await wallets.commitFor(topUp.wallet, (wallet) => ({
+      transfers: [{ id: transferId, kind: 'posted', debit: accountOf(wallet), ...facts, mayOverdraw: true }],
+      records: [changed(stored, next)],
+    }))
+    const destination = wallet
+    log.warn({ chain, transaction: id, winc, destination }, 'a payment was taken back: its chain lost it')
+    return this.#written(outcome, stored.key, next)
   }
 
-  /** Commits the record of a payment as it is now, with transfers and further records. */
-  async #replace(
-    stored: LedgerRecord,
-    next: TopUp,
-    transfers: readonly MoveOrder[],
-    extra: readonly RecordChange[] = [],
-  ): Promise<TopUp> {
+  /** Commits the record of a payment as it is now, with further records. No credits are moved. */
+  async #replace(stored: LedgerRecord, next: TopUp, extra: readonly RecordChange[] = []): Promise<TopUp> {
     const ending = next.state === 'failed' ? [unwatched(stored.key)] : []
     const records = [changed(stored, next), ...extra, ...ending]
-    return this.#written(await this.parts.ledger.commit({ transfers, records }), stored.key, next)
+    return this.#written(await this.parts.ledger.commit({ transfers: [], records }), stored.key, next)
   }
 
   /** What is written of a payment after an order for it: `next`, or what another look wrote before. */

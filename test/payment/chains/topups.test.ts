@@ -1,19 +1,13 @@
 /** Payments on chains: on a real one, and through every state that a chain can show. */
-import { join } from 'node:path'
 import t from 'tap'
 import { encodeFunctionData, type Hex, parseAbi, stringToHex } from 'viem'
 import { systemClock } from '../../../src/actor/clock.js'
 import { refuse } from '../../../src/format/refusal.js'
 import type { Request } from '../../../src/http/exchange.js'
-import { EmbeddedLedger } from '../../../src/ledger/embedded.js'
-import { headKey } from '../../../src/ledger/head-key.js'
-import type { CommitOrder, MoneyLedger } from '../../../src/ledger/ledger-port.js'
-import { Wallets } from '../../../src/payment/books/wallets.js'
 import { EvmReader } from '../../../src/payment/chains/evm-reader.js'
 import type { ChainReader, SeenPayment } from '../../../src/payment/chains/seen-payment.js'
 import { anvilPath, startChain } from '../../admission/anvil.js'
 import { eventually } from '../../eventually.js'
-import { scratch } from '../../scratch.js'
 import { paymentRig } from '../rig.js'
 
 const own = Buffer.alloc(32, 9).toString('base64url')
@@ -184,35 +178,6 @@ t.test('a payment that was given up counts when its chain has it after all', asy
   chain.shown = 'absent'
   await rig.service.recheck()
   t.equal((await rig.service.balanceOf(alice))?.winc, '0', 'and is looked at again')
-  t.strictSame((await rig.ledger.check()).faults, [])
-})
-
-t.test('a payment to an address that its key takes over meanwhile is credited at once', async (t) => {
-  const key = headKey(join(scratch('topup'), 'key.pem'))
-  const kept = new EmbeddedLedger({ path: join(scratch('topup'), 'ledger'), clock: systemClock, key })
-  const wallet = '0xFCAd0B19bB29D4674531d6f115237E16AfCE377c'
-  let isTaken = false
-  const ledger = new Proxy<MoneyLedger>(kept, {
-    get(of, name: keyof MoneyLedger) {
-      if (name !== 'commit') return (of[name] as (...given: unknown[]) => unknown).bind(of)
-      return async (order: CommitOrder) => {
-        if (order.transfers.length > 0 && !isTaken) {
-          isTaken = true
-          await new Wallets(of).name(wallet, [alice])
-        }
-        return of.commit(order)
-      }
-    },
-  })
-  const chain = new ShownChain()
-  const rig = await paymentRig(t, { readers: [chain], addresses: { arweave: own }, ledger })
-  chain.show({ isFinal: true })
-  t.match(await rig.post('/v1/account/balance/arweave', '{"tx_id":"tx"}'), {
-    status: 200,
-    json: { message: 'Transaction credited', creditedTransaction: { destinationAddress: wallet } },
-  })
-  t.equal(isTaken, true)
-  t.equal((await rig.service.balanceOf(wallet))?.winc, '766000')
   t.strictSame((await rig.ledger.check()).faults, [])
 })
 
