@@ -25,8 +25,8 @@ import {
 } from './transfer.js'
 
 /**
- * The accounts, transfers and records that an order is judged by. All reading from a store comes before, so that the judge decides
- * without waiting. `LmdbBooks` (embedded) and `FetchedView` (PostgreSQL) implement it.
+ * The accounts, transfers and records that an order is judged by. All reading from a store comes before, so that the judge
+ * decides without waiting. `LmdbBooks` (embedded) and `FetchedView` (PostgreSQL) implement it.
  */
 export interface LedgerView {
   account(name: string): LedgerAccount | undefined

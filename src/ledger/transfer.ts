@@ -30,8 +30,8 @@ export interface MoveOrder {
 }
 
 /**
- * The end of a pending transfer. `post`: its amount, or a part of it, is moved after all. Not to be taken for `posted`, the kind of
- * a transfer that never was pending. `void`: nothing is moved, and the amount is free again.
+ * The end of a pending transfer. `post`: its amount, or a part of it, is moved after all. Not to be taken for `posted`, the kind
+ * of a transfer that never was pending. `void`: nothing is moved, and the amount is free again.
  */
 export interface EndOrder {
   readonly id: string

@@ -30,15 +30,15 @@ import { priceRoutes } from './prices/price-routes.js'
 import { promotionRoutes } from './prices/promotion-routes.js'
 import type { Promotions } from './prices/promotions.js'
 import {
-  cardsOf,
+  buildCards,
+  buildMoney,
+  buildNames,
+  buildReconciler,
+  buildTopUps,
+  buildUsdc,
   type Money,
-  moneyOf,
-  namesOf,
   type PaymentServiceParts,
-  reconcilerOf,
-  topUpsOf,
-  type Usdc,
-  usdcOf,
+  type UsdcDesk,
 } from './service-parts.js'
 import { OwnedPayments } from './usdc/owned-payments.js'
 import { x402CreditRoutes } from './usdc/x402-credit-routes.js'
@@ -98,15 +98,15 @@ export class PaymentService {
     this.#readers = readers
     this.#mailer = mailer
     this.#log = log
-    const money = moneyOf(parts)
+    const money = buildMoney(parts)
     this.#approvals = money.approvals
     this.#accounts = money.accounts
     this.promotions = money.promotions
     this.credits = money.credits
     this.#excluded = new ExcludedSenders(options.excluded)
-    this.#topUps = topUpsOf(parts, money, this.#excluded)
-    this.#names = namesOf(parts, money)
-    this.#cards = cardsOf(parts, money, this.#names)
+    this.#topUps = buildTopUps(parts, money, this.#excluded)
+    this.#names = buildNames(parts, money)
+    this.#cards = buildCards(parts, money, this.#names)
     this.outbox = new Outbox({
       ledger,
       giftUrl: options.giftUrl,
@@ -115,10 +115,10 @@ export class PaymentService {
       ...(mailer && { mailer }),
     })
     const owned = new OwnedPayments(ledger, clock.now)
-    const usdc = usdcOf(parts, money, this.#excluded, owned)
+    const usdc = buildUsdc(parts, money, this.#excluded, owned)
     this.#desk = usdc?.desk
     this.usdc = usdc?.sales
-    this.reconciler = reconcilerOf(parts, this.#cards, this.#topUps, usdc)
+    this.reconciler = buildReconciler(parts, this.#cards, this.#topUps, usdc)
     this.routes = hostRoutes(this.#callRoutes(parts, money, usdc), callLimits(clock), parts.clientOf)
     this.#timers = this.#startTimers(clock, options.recheckMs, owned)
   }
@@ -139,7 +139,7 @@ export class PaymentService {
   #callRoutes(
     { ledger, free, clock, options }: PaymentServiceParts,
     { wallets, accounts, prices, quotes }: Money,
-    usdc: Usdc | undefined,
+    usdc: UsdcDesk | undefined,
   ): readonly CallRoute[] {
     const { release: version, addresses, gateway, privateSecret: secret } = options
     const { now } = clock

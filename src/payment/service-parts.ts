@@ -85,7 +85,7 @@ export interface Money {
   readonly credits: LedgerCredits
 }
 
-export function moneyOf(parts: PaymentServiceParts): Money {
+export function buildMoney(parts: PaymentServiceParts): Money {
   const { ledger, oracle, networkPrice, clock, log, meters, options } = parts
   const now = clock.now
   const wallets = new Wallets(ledger)
@@ -105,7 +105,7 @@ export function moneyOf(parts: PaymentServiceParts): Money {
 }
 
 /** Payments on chains. */
-export function topUpsOf(
+export function buildTopUps(
   { ledger, readers, clock, log, options }: PaymentServiceParts,
   { wallets, quotes }: Money,
   excluded: ExcludedSenders,
@@ -116,7 +116,7 @@ export function topUpsOf(
 }
 
 /** Sales of names; undefined where none are sold. */
-export function namesOf(
+export function buildNames(
   { ledger, names: registry, clock, log }: PaymentServiceParts,
   { credits, quotes }: Money,
 ): NamePurchases | undefined {
@@ -124,7 +124,7 @@ export function namesOf(
 }
 
 /** Payments by card, for credits and for names. */
-export function cardsOf(
+export function buildCards(
   { ledger, cards: provider, clock, log }: PaymentServiceParts,
   { wallets, quotes, promotions }: Money,
   names: NamePurchases | undefined,
@@ -134,19 +134,19 @@ export function cardsOf(
 }
 
 /** Payments in USDC by x402: the desk that settles them, and the two things that it sells. */
-export interface Usdc {
+export interface UsdcDesk {
   readonly desk: X402Desk
   readonly topUps: X402TopUps
   readonly sales: X402Sales
 }
 
 /** Undefined where no USDC is taken by x402. */
-export function usdcOf(
+export function buildUsdc(
   { ledger, clock, log, x402 }: PaymentServiceParts,
   { accounts, prices, quotes, reservations }: Money,
   excluded: ExcludedSenders,
   owned: OwnedPayments,
-): Usdc | undefined {
+): UsdcDesk | undefined {
   if (x402 === undefined) return undefined
   const parts = { ...x402, ledger, prices, quotes, owned, excluded, clock, log }
   const desk: X402Desk = new X402Desk(parts, (client, payment, settled) =>
@@ -161,11 +161,11 @@ export function usdcOf(
 }
 
 /** Compares payments with the books of the card provider, with the chains, and with the settlements in USDC. */
-export function reconcilerOf(
+export function buildReconciler(
   { ledger, clock, log, meters }: PaymentServiceParts,
   cards: Cards,
   topUps: TopUps,
-  usdc: Usdc | undefined,
+  usdc: UsdcDesk | undefined,
 ): Reconciler {
   const onCompared = meters && reconciliationGauges(meters)
   return new Reconciler({

@@ -1,7 +1,7 @@
 import { isRefusal } from '../../format/refusal.js'
 import type { Transfer } from '../../ledger/transfer.js'
 import { requestSigner } from '../../proof/signed-request.js'
-import { type Call, type CallRoute, json, type ServiceAnswer, textAnswer } from '../calls/call.js'
+import { type Call, type CallRoute, json, plainAnswer, type ServiceAnswer } from '../calls/call.js'
 import { cursorPlaces, jsonOf, limitOf, paged, wrongCursor, wrongLimit } from '../calls/paging.js'
 import type { FreeTier } from '../credits-port.js'
 import type { Accounts, HistoryPlace } from './accounts.js'
@@ -14,11 +14,11 @@ const missingAddress = 'Missing address in query parameters'
 export function accountRoutes(accounts: Accounts, free: FreeTier | undefined): CallRoute[] {
   const balanceOf = async (address: string): Promise<ServiceAnswer> => {
     const balance = await accounts.balance(address)
-    return balance === undefined ? textAnswer(404, 'User Not Found') : json(balance)
+    return balance === undefined ? plainAnswer(404, 'User Not Found') : json(balance)
   }
   const ofQuery = async ({ query }: Call): Promise<ServiceAnswer> => {
     const address = query.get('address') ?? ''
-    return address === '' ? textAnswer(400, missingAddress) : balanceOf(address)
+    return address === '' ? plainAnswer(400, missingAddress) : balanceOf(address)
   }
   const balance = { summary: 'What a wallet has', statuses: [200, 400, 404], query: ['address'] }
   return [
@@ -34,7 +34,7 @@ export function accountRoutes(accounts: Accounts, free: FreeTier | undefined): C
         }
         const address = query.get('address') ?? ''
         if (address !== '') return balanceOf(address)
-        return textAnswer(403, 'Invalid signature or missing required headers')
+        return plainAnswer(403, 'Invalid signature or missing required headers')
       },
     },
     ...[
@@ -52,7 +52,7 @@ export function accountRoutes(accounts: Accounts, free: FreeTier | undefined): C
         if (free === undefined) return json({ bytesRemaining: 0 })
         const bytesRemaining = await free.remaining(spelled(query.get('address') ?? ''), client)
         return isRefusal(bytesRemaining)
-          ? { ...textAnswer(503, 'Upload Service is unreachable'), lines: '\r\nRetry-After: 1' }
+          ? { ...plainAnswer(503, 'Upload Service is unreachable'), lines: '\r\nRetry-After: 1' }
           : json({ bytesRemaining })
       },
     },
@@ -88,8 +88,8 @@ function historyRoutes(accounts: Accounts): CallRoute[] {
 
 async function pairAnswer({ wallets, approvals }: Accounts, { query }: Call): Promise<ServiceAnswer> {
   const [paying, approved] = [query.get('payingAddress') ?? '', query.get('approvedAddress') ?? '']
-  if (addressKind(paying) === undefined) return textAnswer(400, 'Invalid paying address')
-  if (addressKind(approved) === undefined) return textAnswer(400, 'Invalid approved address')
+  if (addressKind(paying) === undefined) return plainAnswer(400, 'Invalid paying address')
+  if (addressKind(approved) === undefined) return plainAnswer(400, 'Invalid approved address')
   const limit = limitOf(query, approvalsMax)
   const [after] = cursorPlaces(query, 1) ?? []
   if (limit === undefined) return wrongLimit
@@ -99,7 +99,7 @@ async function pairAnswer({ wallets, approvals }: Accounts, { query }: Call): Pr
   const { open, next } = await approvals.pair(...pair, after, limit)
   if (open.length === 0 && after === '') {
     const addresses = `approved address '${approved}' and paying address '${paying}'`
-    return textAnswer(400, `No valid approvals found for ${addresses}`)
+    return plainAnswer(400, `No valid approvals found for ${addresses}`)
   }
   const views = open.map(approvalView)
   const expiresBy = views[0]?.expirationDate
@@ -113,7 +113,7 @@ async function pairAnswer({ wallets, approvals }: Accounts, { query }: Call): Pr
 
 async function sharesAnswer(accounts: Accounts, { query }: Call): Promise<ServiceAnswer> {
   const address = query.get('userAddress') ?? ''
-  if (address === '') return textAnswer(400, 'Missing userAddress in query parameters')
+  if (address === '') return plainAnswer(400, 'Missing userAddress in query parameters')
   const limit = limitOf(query, approvalsMax)
   const places = cursorPlaces(query, 2)
   if (limit === undefined) return wrongLimit
@@ -130,7 +130,7 @@ const over = '-'
 
 async function historyAnswer(accounts: Accounts, { query, header }: Call): Promise<ServiceAnswer> {
   const signer = requestSigner(header)
-  if (signer === undefined) return textAnswer(401, 'Signature required')
+  if (signer === undefined) return plainAnswer(401, 'Signature required')
   const limit = limitOf(query, 50)
   if (limit === undefined) return wrongLimit
   const cursor = query.get('cursor') ?? ''

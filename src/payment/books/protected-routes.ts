@@ -1,7 +1,7 @@
 import { isOutOfTurn } from '../../actor/timed-turns.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { statusOf } from '../../http/status.js'
-import { type Call, type CallRoute, json, type ServiceAnswer, textAnswer } from '../calls/call.js'
+import { type Call, type CallRoute, json, plainAnswer, type ServiceAnswer } from '../calls/call.js'
 import { guardedBy } from '../calls/token-guard.js'
 import { type CreditsPort, isDenied, type Payer, type RevokeOrder } from '../credits-port.js'
 import { addressKind, spelled } from './wallets.js'
@@ -58,7 +58,9 @@ export function protectedRoutes(
       operator: true,
       answer: guarded(async ({ query }) => {
         const bytes = byteCount(query)
-        return bytes === undefined ? textAnswer(400, 'Invalid byte count') : plain(await credits.price(bytes))
+        return bytes === undefined
+          ? plainAnswer(400, 'Invalid byte count')
+          : plain(await credits.price(bytes))
       }),
     },
     ofWallet('check-balance', checkSummary, [...paying, 'dataItemId', 'asker', 'question'], (call) =>
@@ -74,7 +76,7 @@ export function protectedRoutes(
       const itemId = query.get('dataItemId') ?? ''
       return itemShape.test(itemId)
         ? plain(await credits.settle(itemId))
-        : textAnswer(400, 'Invalid dataItemId provided!')
+        : plainAnswer(400, 'Invalid dataItemId provided!')
     }),
     ofWallet(
       'refund-balance',
@@ -92,10 +94,10 @@ async function refundAnswer(
   { path: [, address = ''], query }: Call,
 ): Promise<ServiceAnswer> {
   const itemId = query.get('dataItemId') ?? ''
-  if (!itemShape.test(itemId)) return textAnswer(400, 'Invalid dataItemId provided!')
+  if (!itemShape.test(itemId)) return plainAnswer(400, 'Invalid dataItemId provided!')
   // Our own services name the item only: its record has the wallet.
   const isNamed = addressKind(address) !== undefined
-  if (isNamed && !(await isKnown(address, itemId))) return textAnswer(404, 'User not found')
+  if (isNamed && !(await isKnown(address, itemId))) return plainAnswer(404, 'User not found')
   const ticket = query.get('ticket')
   if (ticket === null) return plain(await credits.refund(itemId))
   return ticketShape.test(ticket) ? plain(await credits.withdraw({ itemId, ticket })) : wrongTicket
@@ -126,7 +128,7 @@ function sharingRoutes(
   ]
 }
 
-const wrongTicket = textAnswer(400, 'Invalid ticket')
+const wrongTicket = plainAnswer(400, 'Invalid ticket')
 
 function byteCount(query: URLSearchParams): number | undefined {
   const text = query.get('byteCount') ?? ''
@@ -137,8 +139,8 @@ function byteCount(query: URLSearchParams): number | undefined {
 /** The payer, or the fault of the request. */
 function payerOf({ path: [type = '', address = ''], query }: Call): Payer | ServiceAnswer {
   const signatureType = typeNames[type.toLowerCase()] ?? (/^\d{1,3}$/.test(type) ? Number(type) : undefined)
-  if (signatureType === undefined) return textAnswer(400, `Unknown signature type: ${type}`)
-  if (addressKind(address) === undefined) return textAnswer(400, 'Invalid address')
+  if (signatureType === undefined) return plainAnswer(400, `Unknown signature type: ${type}`)
+  if (addressKind(address) === undefined) return plainAnswer(400, 'Invalid address')
   const directive = query.get('paymentDirective') === 'list-only' ? 'list-only' : 'list-or-signer'
   const alias = query.get('alias') ?? ''
   const paidBy = query
@@ -153,9 +155,9 @@ async function checkAnswer(credits: CreditsPort, call: Call): Promise<ServiceAns
   const payer = payerOf(call)
   const bytes = byteCount(call.query)
   if ('status' in payer) return payer
-  if (bytes === undefined) return textAnswer(400, 'Invalid byte count')
+  if (bytes === undefined) return plainAnswer(400, 'Invalid byte count')
   const itemId = call.query.get('dataItemId') ?? ''
-  if (itemId !== '' && !itemShape.test(itemId)) return textAnswer(400, 'Invalid dataItemId provided!')
+  if (itemId !== '' && !itemShape.test(itemId)) return plainAnswer(400, 'Invalid dataItemId provided!')
   const asker = call.query.get('asker') ?? ''
   const checked = await credits.check({
     ...payer,
@@ -165,7 +167,7 @@ async function checkAnswer(credits: CreditsPort, call: Call): Promise<ServiceAns
     ...(call.query.get('question') === 'true' ? { isQuestion: true } : {}),
   })
   // Another status than where the ledger is away: the service that asks has another answer for its client.
-  if (isRefusal(checked)) return isOutOfTurn(checked) ? textAnswer(429, checked.message) : refused(checked)
+  if (isRefusal(checked)) return isOutOfTurn(checked) ? plainAnswer(429, checked.message) : refused(checked)
   const { isEnough, isUnknownWallet, winc, balance } = checked
   const body = {
     userHasSufficientBalance: isEnough,
@@ -181,17 +183,17 @@ async function reserveAnswer(credits: CreditsPort, call: Call): Promise<ServiceA
   const bytes = byteCount(call.query)
   const itemId = call.query.get('dataItemId') ?? ''
   if ('status' in payer) return payer
-  if (bytes === undefined) return textAnswer(400, 'Invalid byte count')
-  if (!itemShape.test(itemId)) return textAnswer(400, 'Invalid dataItemId provided!')
+  if (bytes === undefined) return plainAnswer(400, 'Invalid byte count')
+  if (!itemShape.test(itemId)) return plainAnswer(400, 'Invalid dataItemId provided!')
   const ticket = call.query.get('ticket')
   if (ticket !== null && !ticketShape.test(ticket)) return wrongTicket
   const service = call.query.get('service')
-  if (service !== null && !serviceShape.test(service)) return textAnswer(400, 'Invalid service')
+  if (service !== null && !serviceShape.test(service)) return plainAnswer(400, 'Invalid service')
   const named = { ...(ticket === null ? {} : { ticket }), ...(service === null ? {} : { service }) }
   const reserved = await credits.reserve({ ...payer, bytes, itemId, ...named })
   if (isRefusal(reserved)) return refused(reserved)
-  if (!reserved.paid && reserved.elsewhere !== undefined) return textAnswer(409, reserved.elsewhere)
-  if (!reserved.paid) return textAnswer(402, 'Insufficient balance')
+  if (!reserved.paid && reserved.elsewhere !== undefined) return plainAnswer(409, reserved.elsewhere)
+  if (!reserved.paid) return plainAnswer(402, 'Insufficient balance')
   // Callers that do not know of settling have paid with this answer.
   if (call.query.get('settle') !== 'later' && reserved.winc !== '0') {
     const settled = await credits.settle(itemId)
@@ -208,15 +210,15 @@ async function approveAnswer(
   const wanted = pairOf(query)
   if ('status' in wanted) return wanted
   const winc = query.get('winc') ?? ''
-  if (!/^[1-9]\d{0,77}$/.test(winc)) return textAnswer(400, 'Invalid winc amount')
+  if (!/^[1-9]\d{0,77}$/.test(winc)) return plainAnswer(400, 'Invalid winc amount')
   const seconds = query.get('expiresInSeconds') ?? ''
-  if (seconds !== '' && !/^[1-9]\d{0,11}$/.test(seconds)) return textAnswer(400, 'Invalid expiresInSeconds')
+  if (seconds !== '' && !/^[1-9]\d{0,11}$/.test(seconds)) return plainAnswer(400, 'Invalid expiresInSeconds')
   const expires = seconds === '' ? {} : { expiresInSeconds: Number(seconds) }
   const outcome = await credits.approve({ ...wanted, winc, ...expires })
   const { payingAddress: payer } = wanted
   const isPoor = !isRefusal(outcome) && isDenied(outcome) && outcome.status === 402
   if (isPoor && !(await isKnown(payer)))
-    return textAnswer(402, `No user found in database with address '${spelled(payer)}'`)
+    return plainAnswer(402, `No user found in database with address '${spelled(payer)}'`)
   return outcomeOf(outcome)
 }
 
@@ -229,9 +231,9 @@ function pairOf(query: URLSearchParams): RevokeOrder | ServiceAnswer {
   const itemId = query.get('dataItemId') ?? ''
   const payingAddress = query.get('payingAddress') ?? ''
   const approvedAddress = query.get('approvedAddress') ?? ''
-  if (addressKind(payingAddress) === undefined) return textAnswer(400, 'Invalid paying address')
-  if (addressKind(approvedAddress) === undefined) return textAnswer(400, 'Invalid approved address')
-  if (!itemShape.test(itemId)) return textAnswer(400, 'Invalid dataItemId provided!')
+  if (addressKind(payingAddress) === undefined) return plainAnswer(400, 'Invalid paying address')
+  if (addressKind(approvedAddress) === undefined) return plainAnswer(400, 'Invalid approved address')
+  if (!itemShape.test(itemId)) return plainAnswer(400, 'Invalid dataItemId provided!')
   const payingAlias = query.get('payingAlias') ?? ''
   const pair = { itemId, payingAddress, approvedAddress }
   return payingAlias === '' ? pair : { ...pair, payingAlias }
@@ -239,14 +241,14 @@ function pairOf(query: URLSearchParams): RevokeOrder | ServiceAnswer {
 
 function outcomeOf(outcome: object): ServiceAnswer {
   if (isRefusal(outcome)) return refused(outcome)
-  return isDenied(outcome) ? textAnswer(outcome.status, outcome.text) : json(outcome)
+  return isDenied(outcome) ? plainAnswer(outcome.status, outcome.text) : json(outcome)
 }
 
 function plain(outcome: { readonly winc: string } | Refusal): ServiceAnswer {
-  return isRefusal(outcome) ? refused(outcome) : textAnswer(200, outcome.winc)
+  return isRefusal(outcome) ? refused(outcome) : plainAnswer(200, outcome.winc)
 }
 
 function refused({ refused: reason, message }: Refusal): ServiceAnswer {
   const status = statusOf[reason]
-  return textAnswer(status >= 500 ? 503 : status, message)
+  return plainAnswer(status >= 500 ? 503 : status, message)
 }

@@ -218,7 +218,7 @@ function decode(text: string): string | undefined {
   }
 }
 
-export function textAnswer(status: number, text: string): ServiceAnswer {
+export function plainAnswer(status: number, text: string): ServiceAnswer {
   return { status, text }
 }
 

@@ -1,7 +1,7 @@
-import { textAnswer } from './call.js'
+import { plainAnswer } from './call.js'
 
-export const wrongLimit = textAnswer(400, 'Invalid limit: a whole number from 1 to 100')
-export const wrongCursor = textAnswer(400, 'Invalid cursor')
+export const wrongLimit = plainAnswer(400, 'Invalid limit: a whole number from 1 to 100')
+export const wrongCursor = plainAnswer(400, 'Invalid cursor')
 
 /** The requested length of a page; undefined: it is no number from 1 to 100. */
 export function limitOf(query: URLSearchParams, usual: number): number | undefined {

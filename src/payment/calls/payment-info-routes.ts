@@ -1,7 +1,7 @@
 import { leavingReason } from '../../actor/stopping.js'
 import { cardsOf, type HtmlPage, inHtml, makePage } from '../../http/page.js'
 import { publicShortly, takesPages } from '../../http/small-answer.js'
-import { type CallRoute, json, textAnswer } from './call.js'
+import { type CallRoute, json, plainAnswer } from './call.js'
 
 /** The routes with facts about the service. */
 export interface ServiceInfo {
@@ -40,7 +40,7 @@ export function serviceInfoRoutes(info: ServiceInfo): CallRoute[] {
       statuses: [200, 503],
       type: 'text/plain',
       answer: async () =>
-        leavingReason() === undefined ? textAnswer(200, 'OK') : textAnswer(503, 'Stopping'),
+        leavingReason() === undefined ? plainAnswer(200, 'OK') : plainAnswer(503, 'Stopping'),
     },
   ]
 }

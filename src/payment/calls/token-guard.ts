@@ -1,7 +1,7 @@
-import { type CallRoute, textAnswer } from './call.js'
+import { type CallRoute, plainAnswer } from './call.js'
 import { isServiceToken } from './service-token.js'
 
-const unauthorized = textAnswer(401, 'No authorization or user provided for authorized route!')
+const unauthorized = plainAnswer(401, 'No authorization or user provided for authorized route!')
 
 /** Lets an answer be given to services of the operator alone: others get `refusal`. `now`: ms since 1970. */
 export function guardedBy(

@@ -2,7 +2,7 @@ import { isRefusal } from '../../format/refusal.js'
 import type { MoneyLedger } from '../../ledger/ledger-port.js'
 import type { Accounts } from '../books/accounts.js'
 import { accountOf, addressKind } from '../books/wallets.js'
-import { type Call, type CallRoute, json, type ServiceAnswer, textAnswer } from '../calls/call.js'
+import { type Call, type CallRoute, json, plainAnswer, type ServiceAnswer } from '../calls/call.js'
 import { isDenied } from '../credits-port.js'
 import { isEmail, redeemGift } from '../letters/gifts.js'
 import { isCurrency } from '../prices/rates.js'
@@ -49,10 +49,10 @@ export function cardRoutes(
       bodyMax: webhookMax,
       answer: async ({ header, body }) => {
         const event = await cards.provider.read(body, header('stripe-signature') ?? '')
-        if (event === undefined) return textAnswer(400, 'Webhook Error!')
+        if (event === undefined) return plainAnswer(400, 'Webhook Error!')
         // Answered when it is durable. The provider repeats an event that fails here.
         await cards.handle(event)
-        return textAnswer(200, 'OK')
+        return plainAnswer(200, 'OK')
       },
     },
     {
@@ -83,12 +83,12 @@ async function sessionAnswer(cards: Cards, { path, query, client }: Call): Promi
   if (isRefusal(opened)) {
     if (opened.refused === 'busy') return { status: 503, text: opened.message, lines: '\r\nRetry-After: 5' }
     const isOracle = opened.fault === 'self' || !opened.message.startsWith('Stripe')
-    return textAnswer(
+    return plainAnswer(
       503,
       isOracle ? 'Fiat Oracle Unavailable' : `Error creating stripe payment session! ${opened.message}`,
     )
   }
-  if (isDenied(opened)) return textAnswer(opened.status, opened.text)
+  if (isDenied(opened)) return plainAnswer(opened.status, opened.text)
   const { quote, session } = opened
   const { adjustments, fees } = quote
   return json({
@@ -104,24 +104,25 @@ function wishOf(
   query: URLSearchParams,
 ): Omit<CardWish, 'client'> | ServiceAnswer {
   const found = methods.find((one) => one === method)
-  if (found === undefined) return textAnswer(400, `Payment method must include one of: ${methods.join(',')}!`)
+  if (found === undefined)
+    return plainAnswer(400, `Payment method must include one of: ${methods.join(',')}!`)
   const isMail = query.get('destinationAddressType') === 'email'
-  if (isMail && !isEmail(address)) return textAnswer(400, 'Destination address is not a valid email!')
+  if (isMail && !isEmail(address)) return plainAnswer(400, 'Destination address is not a valid email!')
   const kind = addressKind(address)
   // Clients try with addresses that are 43 characters of anything.
   const isStub = /^[\w-]{43}$/.test(address)
   if (!isMail && kind === undefined && !isStub)
-    return textAnswer(403, 'Destination address is not a valid supported native wallet address!')
+    return plainAnswer(403, 'Destination address is not a valid supported native wallet address!')
   const currency = currencyText.toLowerCase()
-  if (!isCurrency(currency)) return textAnswer(400, unsupported(currency))
+  if (!isCurrency(currency)) return plainAnswer(400, unsupported(currency))
   const amount = readAmount(text)
   if (amount === undefined)
-    return textAnswer(
+    return plainAnswer(
       400,
       `The provided payment amount (${text}) is invalid; it must be a positive non-decimal integer!`,
     )
   const giftMessage = query.get('giftMessage') ?? ''
-  if (giftMessage.length > 250) return textAnswer(400, 'The gift message is longer than 250 characters!')
+  if (giftMessage.length > 250) return plainAnswer(400, 'The gift message is longer than 250 characters!')
   const codes = query
     .getAll('promoCode')
     .flatMap((one) => one.split(','))
@@ -171,7 +172,7 @@ async function redeemAnswer(
   const [id, email] = [query.get('id') ?? '', query.get('email') ?? '']
   const destination = query.get('destinationAddress') ?? ''
   const redeemed = await redeemGift(ledger, accounts.wallets, now, { id, email, destination })
-  if ('status' in redeemed) return textAnswer(redeemed.status, redeemed.text)
+  if ('status' in redeemed) return plainAnswer(redeemed.status, redeemed.text)
   const { wallet, winc } = redeemed
   const balance = await accounts.balance(wallet)
   const account = await ledger.account(accountOf(wallet))
@@ -188,7 +189,7 @@ function checkoutRoutes(cards: Cards): CallRoute[] {
   const { provider } = cards
   if (!(provider instanceof LocalCards)) return []
   const about = { path: '/checkout/{session}', type: 'text/html' }
-  const missing = textAnswer(404, 'There is no such payment')
+  const missing = plainAnswer(404, 'There is no such payment')
   return [
     {
       ...about,

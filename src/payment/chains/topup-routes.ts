@@ -1,6 +1,6 @@
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { addressKind } from '../books/wallets.js'
-import { type Call, type CallRoute, type ServiceAnswer, textAnswer } from '../calls/call.js'
+import { type Call, type CallRoute, plainAnswer, type ServiceAnswer } from '../calls/call.js'
 import type { TopUp } from './top-up.js'
 import type { TopUps } from './topups.js'
 
@@ -23,15 +23,15 @@ async function submitAnswer(
   { path: [token = ''], body, client }: Call,
 ): Promise<ServiceAnswer> {
   const tokenName = token.toLowerCase()
-  if (!topUps.supports(tokenName)) return textAnswer(400, 'Token not supported')
+  if (!topUps.supports(tokenName)) return plainAnswer(400, 'Token not supported')
   const given = readBody(body)
-  if (given === undefined) return textAnswer(400, 'Invalid JSON in request body')
+  if (given === undefined) return plainAnswer(400, 'Invalid JSON in request body')
   const { tx_id: id } = given
   if (typeof id !== 'string' || id === '' || id.length > 128)
-    return textAnswer(400, 'Missing tx_id in request body')
+    return plainAnswer(400, 'Missing tx_id in request body')
   const outcome = await topUps.submit(tokenName, id, client)
   if (isRefusal(outcome)) return unanswered(outcome)
-  if ('status' in outcome) return textAnswer(outcome.status, outcome.text)
+  if ('status' in outcome) return plainAnswer(outcome.status, outcome.text)
   const { topUp, isNew } = outcome
   const shown = transactionView(topUp)
   if (topUp.state === 'credited') {

@@ -3,7 +3,7 @@ import { type ChangeAction, type Holding, isOwnersOnly, mayChange } from '../../
 import { isNoSale } from '../../names/lease.js'
 import { requestSigner } from '../../proof/signed-request.js'
 import { addressKind, spelled } from '../books/wallets.js'
-import { type Call, type CallRoute, json, type ServiceAnswer, textAnswer } from '../calls/call.js'
+import { type Call, type CallRoute, json, plainAnswer, type ServiceAnswer } from '../calls/call.js'
 import { cursorPlaces, limitOf, paged, wrongCursor, wrongLimit } from '../calls/paging.js'
 import { type NameShop, nameBodyMax, nameBuyer, oracleGone, orderAnswer } from './name-orders.js'
 import type { NameOrder, NamePurchases } from './name-purchases.js'
@@ -19,8 +19,8 @@ const ownerNonceKind = 'owner-nonce'
  * leave no doubt where the message ends, so that a signature is good for one change.
  */
 const ownerNonceShape = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-const registryGone = textAnswer(503, 'The registry of names does not answer')
-const notHeld = textAnswer(404, 'No name is held by this antId')
+const registryGone = plainAnswer(503, 'The registry of names does not answer')
+const notHeld = plainAnswer(404, 'No name is held by this antId')
 
 /** Orders paid by one wallet for names that it may not hold: the owner consents, in a message or by a transaction. */
 export function nameActionRoutes({ purchases, wallets }: NameShop): CallRoute[] {
@@ -31,7 +31,7 @@ export function nameActionRoutes({ purchases, wallets }: NameShop): CallRoute[] 
       statuses: [200, 400],
       answer: async ({ path: [actionText = ''] }) => {
         const action = changeOf(actionText)
-        if (action === undefined) return textAnswer(400, 'Invalid action parameter')
+        if (action === undefined) return plainAnswer(400, 'Invalid action parameter')
         const price = await purchases.price({ action, record: { antId: '', undername: '@' } })
         if (isRefusal(price) || isNoSale(price)) return oracleGone
         return json({ action, wincQty: String(price.winc) })
@@ -51,7 +51,7 @@ export function nameActionRoutes({ purchases, wallets }: NameShop): CallRoute[] 
       statuses: [200, 404],
       answer: async ({ path: [nonce = ''] }) => {
         const found = await purchases.find(nonce)
-        return found === undefined ? textAnswer(404, 'Action not found') : json(actionView(found))
+        return found === undefined ? plainAnswer(404, 'Action not found') : json(actionView(found))
       },
     },
     {
@@ -93,10 +93,10 @@ async function signAnswer(
   { path: [nonce = ''], body }: Call,
 ): Promise<ServiceAnswer> {
   const found = await purchases.find(nonce)
-  if (found === undefined) return textAnswer(404, 'Action not found')
+  if (found === undefined) return plainAnswer(404, 'Action not found')
   if (found.state === 'success') return json({ ...actionView(found), alreadyCompleted: true })
   const { transaction } = fieldsIn(body) ?? {}
-  if (typeof transaction !== 'string') return textAnswer(400, 'Missing required parameter: transaction')
+  if (typeof transaction !== 'string') return plainAnswer(400, 'Missing required parameter: transaction')
   return orderAnswer(await purchases.sign(nonce, transaction), actionView)
 }
 
@@ -109,7 +109,7 @@ async function actionAnswer(
     body,
   } = call
   const given = fieldsIn(body)
-  if (given === undefined) return textAnswer(400, 'Invalid JSON in request body')
+  if (given === undefined) return plainAnswer(400, 'Invalid JSON in request body')
   const paidBy = [given.paidBy].flat().filter((one): one is string => typeof one === 'string' && one !== '')
   const paying = await nameBuyer(wallets, call, paidBy)
   if ('status' in paying) return paying
@@ -119,7 +119,7 @@ async function actionAnswer(
   if (action === undefined) {
     const { name, ownerAddress = signer.address } = given
     if (typeof ownerAddress !== 'string' || addressKind(ownerAddress) === undefined)
-      return textAnswer(400, 'Invalid ownerAddress')
+      return plainAnswer(400, 'Invalid ownerAddress')
     const wish = readWish(actionText, typeof name === 'string' ? name : '', (field) => given[field])
     if ('status' in wish) return wish
     const order = { nonce, deed: { action: 'buy', wish }, owner: spelled(ownerAddress), payer } as const
@@ -163,14 +163,14 @@ function consentTo(
   const isProven = header('x-owner-signature') !== undefined
   const proof = requestSigner((name) => header(name.replace('x-', 'x-owner-')), message)
   if (proof !== undefined && !ownerNonceShape.test(proof.nonce))
-    return textAnswer(400, 'Invalid x-owner-nonce: a UUID')
+    return plainAnswer(400, 'Invalid x-owner-nonce: a UUID')
   const isBare = isOwnersOnly(action) && !isProven && typeof requester === 'string'
   const owner = isBare ? spelled(requester) : proof?.address
   if (owner === undefined || !mayChange(action, owner, holding))
-    return textAnswer(403, 'The owner of the name must sign this change')
+    return plainAnswer(403, 'The owner of the name must sign this change')
   const canSign = solanaKey(owner) !== undefined
   if (isBare && !canSign)
-    return textAnswer(403, 'The owner of the name must sign this change: in the headers x-owner-*')
+    return plainAnswer(403, 'The owner of the name must sign this change: in the headers x-owner-*')
   // A change that was signed once must not be made again after a later one.
   const used = proof && {
     kind: ownerNonceKind,

@@ -1,7 +1,7 @@
 import { isRefusal } from '../../format/refusal.js'
 import { type RequestSigner, requestSigner } from '../../proof/signed-request.js'
 import type { Wallets } from '../books/wallets.js'
-import { type Call, type ServiceAnswer, textAnswer } from '../calls/call.js'
+import { type Call, plainAnswer, type ServiceAnswer } from '../calls/call.js'
 import type { Cards } from '../cards/cards.js'
 import { isDenied, type Payer } from '../credits-port.js'
 import type { Quotes } from '../prices/quotes.js'
@@ -16,8 +16,8 @@ export interface NameShop {
 
 export const nameBodyMax = 16 * 1024
 const nonceShape = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-const unsigned = textAnswer(401, 'Signed request is required for this route')
-export const oracleGone = textAnswer(503, 'Pricing Oracle Unavailable')
+const unsigned = plainAnswer(401, 'Signed request is required for this route')
+export const oracleGone = plainAnswer(503, 'Pricing Oracle Unavailable')
 
 /** Who pays: the signer, and wallets whose approvals go first. A signature that was made for something else pays nothing. */
 export async function nameBuyer(
@@ -27,7 +27,7 @@ export async function nameBuyer(
 ): Promise<{ readonly signer: RequestSigner; readonly payer: Payer } | ServiceAnswer> {
   const signer = requestSigner(header)
   if (signer === undefined) return unsigned
-  if (!nonceShape.test(signer.nonce)) return textAnswer(400, 'Invalid nonce: purchases are named by a UUID')
+  if (!nonceShape.test(signer.nonce)) return plainAnswer(400, 'Invalid nonce: purchases are named by a UUID')
   await wallets.takeOverAlias(signer.address, signer.alias)
   const { address, signatureType, alias } = signer
   return { signer, payer: { address, signatureType, alias, paidBy } }
@@ -39,8 +39,8 @@ export function orderAnswer(
   view: (purchase: NamePurchase) => object,
 ): ServiceAnswer {
   if (isRefusal(bought)) return { ...oracleGone, lines: '\r\nRetry-After: 5' }
-  if (isDenied(bought)) return textAnswer(bought.status, bought.text)
+  if (isDenied(bought)) return plainAnswer(bought.status, bought.text)
   if (bought.state === 'failed')
-    return textAnswer(400, `${bought.why ?? 'It failed'}: the credits were refunded`)
+    return plainAnswer(400, `${bought.why ?? 'It failed'}: the credits were refunded`)
   return { status: bought.state === 'success' ? 200 : 202, json: view(bought) }
 }

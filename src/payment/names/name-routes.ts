@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { isNoSale, type Lease } from '../../names/lease.js'
 import { addressKind, spelled } from '../books/wallets.js'
-import { type Call, type CallRoute, json, type ServiceAnswer, textAnswer } from '../calls/call.js'
+import { type Call, type CallRoute, json, plainAnswer, type ServiceAnswer } from '../calls/call.js'
 import { cursorPlaces, limitOf, paged, wrongCursor, wrongLimit } from '../calls/paging.js'
 import { safeTarget } from '../cards/checkout-page.js'
 import { isDenied, type Payer } from '../credits-port.js'
@@ -52,7 +52,7 @@ export function nameRoutes(parts: NameShop): CallRoute[] {
       statuses: [200, 404],
       answer: async ({ path: [nonce = ''] }) => {
         const found = await parts.purchases.find(nonce)
-        return found === undefined ? textAnswer(404, 'Purchase not found') : json(purchaseView(found))
+        return found === undefined ? plainAnswer(404, 'Purchase not found') : json(purchaseView(found))
       },
     },
     {
@@ -74,15 +74,15 @@ async function priceAnswer(
   if ('status' in wish) return wish
   const price = await purchases.price({ action: 'buy', wish })
   if (isRefusal(price)) return oracleGone
-  if (isNoSale(price)) return textAnswer(400, price.noSale)
+  if (isNoSale(price)) return plainAnswer(400, price.noSale)
   const amounts = { winc: String(price.winc), mARIO: String(price.mario) }
   const currency = query.get('currency')?.toLowerCase()
   if (currency === undefined) return json(amounts)
-  if (!isCurrency(currency)) return textAnswer(400, unsupported(currency))
+  if (!isCurrency(currency)) return plainAnswer(400, unsupported(currency))
   const minor = await fiatFor(quotes, currency, price.winc)
   const quote = isRefusal(minor) ? minor : await quotes.ofFiat(currency, minor, [], undefined)
-  if (isRefusal(quote)) return textAnswer(503, 'Fiat Oracle Unavailable')
-  if (isDenied(quote)) return textAnswer(quote.status, quote.text)
+  if (isRefusal(quote)) return plainAnswer(503, 'Fiat Oracle Unavailable')
+  if (isDenied(quote)) return plainAnswer(quote.status, quote.text)
   const { actualPaymentAmount: paymentAmount, quotedPaymentAmount, adjustments, fees, winc } = quote
   const excess = BigInt(winc) - price.winc
   const fiatEstimate = {
@@ -111,20 +111,20 @@ async function quoteAnswerOf(
   { path: [method = '', address = '', currencyText = '', intent = '', name = ''], query, client }: Call,
 ): Promise<ServiceAnswer> {
   if (method !== 'payment-intent' && method !== 'checkout-session')
-    return textAnswer(400, 'Payment method must include one of: payment-intent,checkout-session!')
+    return plainAnswer(400, 'Payment method must include one of: payment-intent,checkout-session!')
   const kind = addressKind(address)
   if (kind === undefined)
-    return textAnswer(403, 'Destination address is not a valid supported native wallet address!')
+    return plainAnswer(403, 'Destination address is not a valid supported native wallet address!')
   const currency = currencyText.toLowerCase()
-  if (!isCurrency(currency)) return textAnswer(400, unsupported(currency))
+  if (!isCurrency(currency)) return plainAnswer(400, unsupported(currency))
   const wish = readWish(intent, name, (field) => query.get(field) ?? undefined)
   if ('status' in wish) return wish
   const deed: NameDeed = { action: 'buy', wish }
   const price = await purchases.price(deed)
   if (isRefusal(price)) return oracleGone
-  if (isNoSale(price)) return textAnswer(400, price.noSale)
+  if (isNoSale(price)) return plainAnswer(400, price.noSale)
   const amount = await fiatFor(quotes, currency, price.winc)
-  if (isRefusal(amount)) return textAnswer(503, 'Fiat Oracle Unavailable')
+  if (isRefusal(amount)) return plainAnswer(503, 'Fiat Oracle Unavailable')
   const owner = spelled(address)
   const payer: Payer = { address: owner, signatureType: 0, paidBy: [] }
   const nonce = randomUUID()
@@ -144,8 +144,8 @@ async function quoteAnswerOf(
     purchase: { nonce, name: wish.name },
     kept: [purchases.quoted({ nonce, deed, owner, payer }, price)],
   })
-  if (isRefusal(opened)) return textAnswer(503, `Fiat (Stripe) payments are disabled: ${opened.message}`)
-  if (isDenied(opened)) return textAnswer(opened.status, opened.text)
+  if (isRefusal(opened)) return plainAnswer(503, `Fiat (Stripe) payments are disabled: ${opened.message}`)
+  if (isDenied(opened)) return plainAnswer(opened.status, opened.text)
   const purchase = await purchases.find(nonce)
   if (purchase === undefined) throw new Error(`the quote of the purchase ${nonce} is not kept`)
   const { quote, session } = opened
@@ -201,7 +201,7 @@ async function namesAnswer(
   const found: Lease[] = []
   for (const owner of owners) {
     const owned = await purchases.registry.owned(owner, after, limit + 1)
-    if (isRefusal(owned)) return textAnswer(503, 'The registry of names does not answer')
+    if (isRefusal(owned)) return plainAnswer(503, 'The registry of names does not answer')
     found.push(...owned)
   }
   const leases = found.sort((one, other) => (one.name < other.name ? -1 : 1))

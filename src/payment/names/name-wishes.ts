@@ -8,7 +8,7 @@ import {
 } from '../../names/change.js'
 import { type LeaseIntent, type LeaseWish, leaseIntents, wishFault } from '../../names/lease.js'
 import { addressKind, spelled } from '../books/wallets.js'
-import { type ServiceAnswer, textAnswer } from '../calls/call.js'
+import { plainAnswer, type ServiceAnswer } from '../calls/call.js'
 
 /** `Buy-Record` is how `Buy-Name` was called. */
 const oldIntent = 'buy-record'
@@ -26,7 +26,7 @@ export function readWish(
   field: (name: string) => unknown,
 ): LeaseWish | ServiceAnswer {
   const intent = intentOf(intentText)
-  if (intent === undefined) return textAnswer(400, 'Invalid intent parameter')
+  if (intent === undefined) return plainAnswer(400, 'Invalid intent parameter')
   const whole = (name: string): number | undefined => {
     const value = field(name)
     return value === undefined ? undefined : /^\d{1,9}$/.test(String(value)) ? Number(value) : 0
@@ -47,7 +47,7 @@ export function readWish(
     ...(typeof processId === 'string' ? { processId } : {}),
   }
   const fault = wishFault(wish)
-  return fault === undefined ? wish : textAnswer(400, fault)
+  return fault === undefined ? wish : plainAnswer(400, fault)
 }
 
 /** A change, and what the owner signs of it besides the nonce: its members, as they were given, one a line. */
@@ -67,7 +67,7 @@ export function changeOf(text: string): ChangeAction | undefined {
 export function readChange(action: ChangeAction, given: Given): GivenChange | ServiceAnswer {
   const { antId, undername = '@' } = given
   if (typeof antId !== 'string' || !/^[\w-]{1,128}$/.test(antId))
-    return textAnswer(400, 'Missing required parameter: antId')
+    return plainAnswer(400, 'Missing required parameter: antId')
   if (isOwnersOnly(action)) {
     const address = readAddress(given, action !== 'transfer')
     if (address !== undefined && typeof address !== 'string') return address
@@ -75,7 +75,7 @@ export function readChange(action: ChangeAction, given: Given): GivenChange | Se
     return { wish, message: messageOf(action, [antId, address === undefined ? '' : String(given.target)]) }
   }
   if (typeof undername !== 'string' || !/^(?:@|[a-z0-9_-]{1,61})$/i.test(undername))
-    return textAnswer(400, 'Invalid undername')
+    return plainAnswer(400, 'Invalid undername')
   const place = { antId, undername: undername.toLowerCase() }
   const change = ((): ChangeFields | ServiceAnswer => {
     if (action === 'set-record') return readTarget(given)
@@ -101,18 +101,18 @@ function messageOf(action: ChangeAction, fields: readonly string[]): string {
 
 function readTarget({ transactionId, ttlSeconds = 3600 }: Given): ChangeFields | ServiceAnswer {
   const target = typeof transactionId === 'string' ? parseId(transactionId) : undefined
-  if (target === undefined) return textAnswer(400, 'Invalid transactionId')
+  if (target === undefined) return plainAnswer(400, 'Invalid transactionId')
   const isTtl = typeof ttlSeconds === 'number' && Number.isSafeInteger(ttlSeconds)
   if (!isTtl || ttlSeconds < 60 || ttlSeconds > 86_400)
-    return textAnswer(400, 'Invalid ttlSeconds: a whole number from 60 to 86400')
+    return plainAnswer(400, 'Invalid ttlSeconds: a whole number from 60 to 86400')
   return { members: { target, ttlSeconds }, fields: [target, String(ttlSeconds)] }
 }
 
 function readNewOwner(given: Given, undername: string): ChangeFields | ServiceAnswer {
   if (undername === '@')
-    return textAnswer(400, 'The record of the name itself is not given away alone: transfer the name')
+    return plainAnswer(400, 'The record of the name itself is not given away alone: transfer the name')
   const address = readAddress(given, false)
-  if (typeof address !== 'string') return address ?? textAnswer(400, 'Invalid target')
+  if (typeof address !== 'string') return address ?? plainAnswer(400, 'Invalid target')
   return { members: { address }, fields: [String(given.target)] }
 }
 
@@ -120,7 +120,7 @@ function readNewOwner(given: Given, undername: string): ChangeFields | ServiceAn
 function readAddress({ target }: Given, mayBeAbsent: boolean): string | undefined | ServiceAnswer {
   if (target === undefined && mayBeAbsent) return undefined
   const isAddress = typeof target === 'string' && addressKind(target) !== undefined
-  return isAddress ? spelled(target) : textAnswer(400, 'Invalid target: an address of a wallet')
+  return isAddress ? spelled(target) : plainAnswer(400, 'Invalid target: an address of a wallet')
 }
 
 const textMax: Readonly<Record<string, number>> = { displayName: 61, recordDescription: 512 }
@@ -134,15 +134,16 @@ function readMetadata(given: Given): ChangeFields | ServiceAnswer {
   const { displayName, recordLogo, recordDescription, recordKeywords } = given
   for (const [name, value] of Object.entries({ displayName, recordDescription })) {
     const isText = typeof value === 'string' && value.length <= (textMax[name] ?? 0) && !control.test(value)
-    if (value !== undefined && value !== null && !isText) return textAnswer(400, `Invalid ${name}`)
+    if (value !== undefined && value !== null && !isText) return plainAnswer(400, `Invalid ${name}`)
   }
   const isLogo = typeof recordLogo === 'string' && parseId(recordLogo) !== undefined
-  if (recordLogo !== undefined && recordLogo !== null && !isLogo) return textAnswer(400, 'Invalid recordLogo')
+  if (recordLogo !== undefined && recordLogo !== null && !isLogo)
+    return plainAnswer(400, 'Invalid recordLogo')
   if (recordKeywords !== undefined && recordKeywords !== null && !areKeywords(recordKeywords))
-    return textAnswer(400, 'Invalid recordKeywords')
+    return plainAnswer(400, 'Invalid recordKeywords')
   const metadata = { displayName, recordLogo, recordDescription, recordKeywords } as MetadataChange
   const members = Object.entries(metadata).filter(([, value]) => value !== undefined)
-  if (members.length === 0) return textAnswer(400, 'Nothing is to be changed')
+  if (members.length === 0) return plainAnswer(400, 'Nothing is to be changed')
   const absent = '\0'
   return {
     members: { metadata: Object.fromEntries(members) },

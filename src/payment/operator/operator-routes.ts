@@ -1,4 +1,4 @@
-import { type CallRoute, json, textAnswer } from '../calls/call.js'
+import { type CallRoute, json, plainAnswer } from '../calls/call.js'
 import { guardedBy } from '../calls/token-guard.js'
 import type { Outbox } from '../letters/outbox.js'
 import type { Reconciler } from './reconciliation.js'
@@ -41,7 +41,7 @@ export function operatorRoutes(
       operator: true,
       answer: guarded(async ({ path: [day = ''] }) => {
         const isDay = /^\d{4}-\d{2}-\d{2}$/.test(day) && !Number.isNaN(Date.parse(day))
-        return isDay ? json(await reconciler.compare(day)) : textAnswer(400, 'Invalid day')
+        return isDay ? json(await reconciler.compare(day)) : plainAnswer(400, 'Invalid day')
       }),
     },
   ]

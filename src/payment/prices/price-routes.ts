@@ -1,6 +1,6 @@
 import { isRefusal } from '../../format/refusal.js'
 import { requestSigner } from '../../proof/signed-request.js'
-import { type CallRoute, json, type ServiceAnswer, textAnswer } from '../calls/call.js'
+import { type CallRoute, json, plainAnswer, type ServiceAnswer } from '../calls/call.js'
 import { isDenied } from '../credits-port.js'
 import { countries } from './countries.js'
 import type { Prices } from './prices.js'
@@ -23,9 +23,9 @@ export function priceRoutes(prices: Prices, quotes: Quotes): CallRoute[] {
     readonly path: readonly string[]
   }): Promise<ServiceAnswer> => {
     const bytes = readBytes(text)
-    if (typeof bytes === 'string') return textAnswer(400, bytes)
+    if (typeof bytes === 'string') return plainAnswer(400, bytes)
     const winc = await prices.ofItem(bytes)
-    if (isRefusal(winc)) return textAnswer(503, 'Pricing Oracle Unavailable')
+    if (isRefusal(winc)) return plainAnswer(503, 'Pricing Oracle Unavailable')
     return json({ winc: String(winc), adjustments: [], fees: [] }, minute)
   }
   const about = { summary: 'Price of an item of so many bytes, in winc', statuses: [200, 400] }
@@ -47,7 +47,7 @@ export function priceRoutes(prices: Prices, quotes: Quotes): CallRoute[] {
       type: 'text/plain',
       answer: async ({ path: [, bytes = ''] }) => {
         const answer = await ofBytes({ path: [bytes] })
-        return 'json' in answer ? textAnswer(200, (answer.json as { winc: string }).winc) : answer
+        return 'json' in answer ? plainAnswer(200, (answer.json as { winc: string }).winc) : answer
       },
     },
     ...rateRoutes(prices, quotes),
@@ -68,9 +68,9 @@ function rateRoutes(prices: Prices, quotes: Quotes): CallRoute[] {
       statuses: [200, 404],
       answer: async ({ path: [currencyText = ''] }) => {
         const currency = currencyText.toLowerCase()
-        if (!isCurrency(currency)) return textAnswer(404, 'Invalid currency.')
+        if (!isCurrency(currency)) return plainAnswer(404, 'Invalid currency.')
         const rates = await quotes.rates()
-        if (isRefusal(rates)) return textAnswer(503, 'Fiat Oracle Unavailable')
+        if (isRefusal(rates)) return plainAnswer(503, 'Fiat Oracle Unavailable')
         return json({ currency, rate: rateNumber(arPrice(currency, rates)) }, minute)
       },
     },
@@ -103,10 +103,10 @@ async function quoteAnswer(
   query: URLSearchParams,
   header: (name: string) => string | undefined,
 ): Promise<ServiceAnswer> {
-  if (!isToken(unit) && !isCurrency(unit)) return textAnswer(400, unsupported(unit))
+  if (!isToken(unit) && !isCurrency(unit)) return plainAnswer(400, unsupported(unit))
   const amount = readAmount(text)
   if (amount === undefined)
-    return textAnswer(
+    return plainAnswer(
       400,
       `The provided payment amount (${text}) is invalid; it must be a positive non-decimal integer!`,
     )
@@ -121,16 +121,16 @@ async function quoteAnswer(
     ? await quotes.ofToken(unit, amount)
     : await quotes.ofFiat(unit, amount, codes, address)
   if (isRefusal(quote))
-    return textAnswer(503, isToken(unit) ? 'Pricing Oracle Unavailable' : 'Fiat Oracle Unavailable')
-  if (isDenied(quote)) return textAnswer(quote.status, quote.text)
+    return plainAnswer(503, isToken(unit) ? 'Pricing Oracle Unavailable' : 'Fiat Oracle Unavailable')
+  if (isDenied(quote)) return plainAnswer(quote.status, quote.text)
   return json(quote)
 }
 
 async function ratesAnswer(prices: Prices, quotes: Quotes): Promise<ServiceAnswer> {
   const winc = await prices.ofItem(gib)
-  if (isRefusal(winc)) return textAnswer(503, 'Pricing Oracle Unavailable')
+  if (isRefusal(winc)) return plainAnswer(503, 'Pricing Oracle Unavailable')
   const rates = await quotes.rates()
-  if (isRefusal(rates)) return textAnswer(503, 'Fiat Oracle Unavailable')
+  if (isRefusal(rates)) return plainAnswer(503, 'Fiat Oracle Unavailable')
   const fiat = currencies.map((currency) => {
     // What must be paid so that the price is left behind the fee.
     const paid = (fiatOfWinc(currency, winc * 10n ** 6n, rates) * 1000n) / BigInt(1000 - quotes.fee)

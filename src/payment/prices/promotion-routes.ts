@@ -1,4 +1,4 @@
-import { type CallRoute, json, textAnswer } from '../calls/call.js'
+import { type CallRoute, json, plainAnswer } from '../calls/call.js'
 import { guardedBy } from '../calls/token-guard.js'
 import type { Promotion, Promotions } from './promotions.js'
 
@@ -20,7 +20,7 @@ export function promotionRoutes(promotions: Promotions, secret: string, now: () 
         now,
       )(async ({ body }) => {
         const promotion = readPromotion(body)
-        if (promotion === undefined) return textAnswer(400, 'Invalid promotion')
+        if (promotion === undefined) return plainAnswer(400, 'Invalid promotion')
         await promotions.declare(promotion)
         return json(promotion)
       }),
