@@ -70,7 +70,7 @@ export class CatalogKeeper {
   #tending = false
   /** Where damaged pages were met that are in the log: the database, or a segment. */
   readonly #damaged = new Set<string>()
-  readonly #faults = new UpkeepFaults()
+  readonly #faults = new UpkeepFaults(() => this.generations.damages)
 
   constructor(
     private readonly options: CatalogKeeperOptions,

@@ -68,9 +68,14 @@ export class Generations {
     return Atomics.load(this.#cells, damageCell) !== 0
   }
 
+  /** How often threads met one, modulo 2^32 (and never 0 again). */
+  get damages(): number {
+    return Atomics.load(this.#cells, damageCell)
+  }
+
   /** Says that a read or a commit met a damaged page. Any thread may call this. */
   reportDamage(): void {
-    Atomics.store(this.#cells, damageCell, 1)
+    if (Atomics.add(this.#cells, damageCell, 1) === -1) Atomics.store(this.#cells, damageCell, 1)
   }
 
   /** Three characters of base64url carry 18 bits; the upper 16 choose the shard. */

@@ -3,6 +3,7 @@ import type { Segments } from '../index/segment-list.js'
 import type { Table } from '../store/lmdb.js'
 import { type BulkTotals, bulkTotals } from './bulk-totals.js'
 import type { Effort } from './effort.js'
+import { type Mended, mendedIn } from './mended.js'
 import { RemovedRows } from './removed-rows.js'
 import type { Row } from './row.js'
 import { rowKey } from './row-key.js'
@@ -31,6 +32,8 @@ export interface SegmentTotals {
   readonly mergesDue: number
   /** The last import in bulk, if there was one. */
   readonly bulk: BulkTotals | undefined
+  /** What was taken out because pages are damaged. */
+  readonly mended: Mended
 }
 
 /** How often rows of segments were removed (modulo 2^32), and how many are. */
@@ -113,8 +116,8 @@ export class IndexSegments {
       rows += one.rows
       bytes += one.bytes
     }
-    const { removals, bulk } = { removals: removalsIn(this.meta), bulk: bulkTotals(this.meta) }
-    return { levels, rows, bytes, removed: removals.rows, mergesDue: mergesDue(levels), bulk }
+    const [removals, bulk, mended] = [removalsIn(this.meta), bulkTotals(this.meta), mendedIn(this.meta)]
+    return { levels, rows, bytes, removed: removals.rows, mergesDue: mergesDue(levels), bulk, mended }
   }
 
   /** The row with this id (32 bytes): the newest segments first. */

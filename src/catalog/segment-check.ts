@@ -1,4 +1,5 @@
 import { DamagedSegment } from '../index/checked-file.js'
+import { lostRows } from '../index/lost-rows.js'
 import { findRow } from './ids.js'
 import { type IndexTables, weaveKey } from './index-tables.js'
 import { compareRowKeys, heightStart, rowKey } from './row-key.js'
@@ -25,7 +26,10 @@ export class SegmentCheck {
     for (const one of this.live) {
       const { path } = one.segment.file
       const damaged = [...one.segment.damaged()]
-      this.expect(damaged.length === 0, `${path} has ${damaged.length} damaged pages: ${damaged.slice(0, 9)}`)
+      this.expect(
+        damaged.length === 0,
+        `${path} has ${damaged.length} damaged pages: ${damaged.slice(0, 9)}${lostIn(one, damaged)}`,
+      )
       try {
         rows += this.#rows(one)
       } catch (error) {
@@ -84,5 +88,19 @@ export class SegmentCheck {
       hasRoot || tables.segments.transactionIn(row.height, row.index) !== undefined,
       `${name} is an item of no transaction`,
     )
+  }
+}
+
+/** Which rows damaged pages take away, in words. */
+function lostIn({ segment }: LiveSegment, damaged: readonly number[]): string {
+  if (damaged.length === 0) return ''
+  try {
+    const lost = lostRows(segment, damaged)
+    if (lost === undefined) return '; not of rows: what needs them is not answered'
+    const heights = lost.map((row) => segment.groups.of(row).height)
+    return `; ${lost.length} rows of blocks ${heights[0] ?? 'none'} to ${heights.at(-1) ?? 'none'}`
+  } catch (error) {
+    if (!(error instanceof DamagedSegment)) throw error
+    return '; which rows they have cannot be told'
   }
 }

@@ -10,6 +10,7 @@ import type { RowTables } from './row-tables.js'
 import type { RowWriter } from './row-writer.js'
 import { beside } from './scan.js'
 import type { SegmentIds } from './segment-ids.js'
+import { type DamageSeen, SegmentMending } from './segment-mending.js'
 import { SegmentRemovals } from './segment-removals.js'
 import type { ClearLimits } from './set-writer.js'
 import { type FrozenState, isNothing } from './table-sets.js'
@@ -31,12 +32,18 @@ export interface FlushLimits {
 }
 
 /** What damaged pages stopped, for as long as the program runs: only what needs them stands still. */
-export class UpkeepFaults {
+export class UpkeepFaults implements DamageSeen {
   /** Paths of segments that cannot be merged. */
   readonly segments = new Set<string>()
   /** Rows do not leave the frozen tables. */
   isFlushStopped = false
   isMergeStopped = false
+  looked = 0
+  vain = 0
+  readonly unmended = new Set<string>()
+
+  /** `reports`: how often threads met a damaged page. */
+  constructor(readonly reports: () => number = () => 0) {}
 
   /** How many things stand still. */
   get count(): number {
@@ -79,6 +86,7 @@ export type Upkeep = 'more' | 'idle'
  */
 export class SegmentUpkeep {
   readonly keeper: SegmentKeeper
+  readonly #mending: SegmentMending
   /** Of the two sets of tables. */
   readonly #dictionaries: readonly [Dictionary, Dictionary]
   #flush: IndexFlush | undefined
@@ -102,6 +110,7 @@ export class SegmentUpkeep {
     const removals = new SegmentRemovals(tables, segmentIds)
     this.keeper = new SegmentKeeper(files, segmentLedger(tables), limits.merges ?? usualMerges, removals)
     for (const path of faults.segments) this.keeper.leaveOut(path)
+    this.#mending = new SegmentMending(tables, this.keeper, faults, log)
     const [one, other] = tables.sets.sets
     this.#dictionaries = [new Dictionary(one), new Dictionary(other)]
     tables.segments.isOwn = true
@@ -119,10 +128,11 @@ export class SegmentUpkeep {
     // What was committed in this turn is read, too.
     this.tables.environment.refresh()
     const isBusy = !this.faults.isFlushStopped && this.#flushing(() => this.#tendTables(added))
+    const isMending = this.#mending.step(this.rows)
     const merging = this.faults.isMergeStopped ? 'idle' : this.#merging(added)
     this.segmentIds.tend(idsEach)
     this.tables.segments.changed()
-    return isBusy || merging === 'more' ? 'more' : 'idle'
+    return isBusy || isMending || merging === 'more' ? 'more' : 'idle'
   }
 
   /** Where a damaged page is met, merges go on without this. */

@@ -92,6 +92,17 @@ export class CheckedFile {
     this.#sound[page] = 1
   }
 
+  /** Whether a page has its checksum, read once more. */
+  isSound(page: number): boolean {
+    try {
+      this.check(page)
+      return true
+    } catch (error) {
+      if (error instanceof DamagedSegment) return false
+      throw error
+    }
+  }
+
   /** Pages that have a checksum. */
   get pages(): number {
     return this.#sound.length

@@ -63,6 +63,8 @@ function listed(number: number, { rows, bytes }: WrittenSegment): ListedSegment 
 
 interface Merging {
   readonly from: readonly ListedSegment[]
+  /** Of the new one. */
+  readonly level: number
   readonly number: number
   readonly steps: Generator<void, WrittenSegment>
 }
@@ -77,6 +79,8 @@ export class SegmentKeeper {
   #retired: string[] = []
   /** Paths of segments that are not merged. */
   readonly #leftOut = new Set<string>()
+  /** Numbers of segments that are written anew by themselves, without their removed rows. */
+  readonly #mends = new Set<number>()
   #taken: number
 
   constructor(
@@ -182,6 +186,14 @@ export class SegmentKeeper {
     this.#leftOut.add(path)
   }
 
+  /** A segment is written anew by itself, before anything is merged: rows that cannot be read were removed from it. */
+  mend(number: number): void {
+    this.#mends.add(number)
+    this.#leftOut.delete(segmentPath(this.segments.folder, number))
+    // A merge that has begun may need what cannot be read.
+    if (this.#merging?.from.some((one) => one.number === number) === true) this.close()
+  }
+
   /** The lowest level that has too many segments: the oldest of them. */
   #next(): readonly ListedSegment[] | undefined {
     const { segmentsAlike, levelMax } = this.limits
@@ -189,6 +201,8 @@ export class SegmentKeeper {
     const segments = this.#list().segments.filter(
       ({ number }) => !this.#leftOut.has(segmentPath(folder, number)),
     )
+    const mended = segments.find(({ number }) => this.#mends.has(number))
+    if (mended !== undefined) return [mended]
     for (let level = 0; level < levelMax; level += 1) {
       const alike = segments.filter((segment) => segment.level === level)
       if (alike.length >= segmentsAlike) return alike.slice(0, segmentsAlike)
@@ -205,11 +219,12 @@ export class SegmentKeeper {
       return segment === undefined ? [] : [{ segment, ...(isRemoved === undefined ? {} : { isRemoved }) }]
     })
     const number = this.#take()
-    return { from, number, steps: mergeSegments(sources, segmentPath(this.segments.folder, number)) }
+    const above = from.length === 1 ? 0 : 1
+    const level = Math.max(...from.map((segment) => segment.level)) + above
+    return { from, level, number, steps: mergeSegments(sources, segmentPath(this.segments.folder, number)) }
   }
 
-  #replace({ from, number }: Merging, { rows, bytes }: WrittenSegment): void {
-    const level = Math.max(...from.map((segment) => segment.level)) + 1
+  #replace({ from, level, number }: Merging, { rows, bytes }: WrittenSegment): void {
     const gone = new Set(from.map((segment) => segment.number))
     const path = segmentPath(this.segments.folder, number)
     try {
@@ -224,6 +239,7 @@ export class SegmentKeeper {
       rmSync(path, { force: true })
       throw error
     }
+    for (const one of gone) this.#mends.delete(one)
     this.#retired.push(...[...gone].map((one) => segmentPath(this.segments.folder, one)))
   }
 

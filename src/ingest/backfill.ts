@@ -30,7 +30,8 @@ const idleMs = 60_000
 const retryMs = { first: 1000, max: 60_000 }
 
 /**
- * Fills gaps of the index between its first wanted block and its top, after the operator lowered `START_HEIGHT`. It goes down
+ * Fills gaps of the index between its first wanted block and its top, after the operator lowered `START_HEIGHT`, and where
+ * blocks were removed because their rows were damaged (src/catalog/segment-mending.ts). It goes down
  * from the block above a gap. Each block must be the one that the block above names as its previous, so that the index stays
  * one chain. The next process finds in the index where to continue.
  */
@@ -38,13 +39,15 @@ export class Backfill {
   readonly #rounds: Rounds
   /** From the top of the index down to this height no block is missing. */
   #linked: number | undefined
+  /** How often blocks were dropped when that was so. */
+  #forks = 0
   #failures = 0
   #filled = 0
 
   constructor(
     private readonly parts: BackfillParts,
-    /** The first block that is wanted. */
-    private readonly first: number,
+    /** The first block that is wanted; undefined: the lowest of the index. */
+    private readonly first: number | undefined,
   ) {
     this.#rounds = new Rounds((signal) => this.#round(signal), diskOutage(parts.log, 'older blocks'))
   }
@@ -62,15 +65,19 @@ export class Backfill {
   async #round(signal: AbortSignal): Promise<number> {
     const { index } = this.parts.queue
     index.refresh()
-    // A fork may have removed the block at which the last round stopped.
-    const known = this.#linked !== undefined && index.block(this.#linked) !== undefined
+    // A fork may have removed the block at which the last round stopped, and damage any other one.
+    const { forks } = index
+    const known =
+      this.#linked !== undefined && forks === this.#forks && index.block(this.#linked) !== undefined
     const from = known ? this.#linked : index.topHeight()
+    this.#forks = forks
     if (from === undefined) return idleMs
     this.#linked = index.linkedDown(from, looksMax)
-    if (this.#linked <= this.first) return this.#rest()
+    const first = this.first ?? index.blocks(0, from, false, 1)[0]?.height ?? 0
+    if (this.#linked <= first) return this.#rest()
     if (this.#linked === from - looksMax + 1) return 0
     const high = this.#linked - 1
-    const blocks = await this.#bring(Math.max(this.first, high - batchMax + 1), high)
+    const blocks = await this.#bring(Math.max(first, high - batchMax + 1), high)
     if (signal.aborted) return 0
     if (typeof blocks !== 'string' && (await this.#write(blocks, high))) {
       this.#failures = 0

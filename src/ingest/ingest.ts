@@ -183,7 +183,7 @@ export class Ingest {
   }
 }
 
-/** What brings blocks: at the top, and below where the index began, if the operator wants to begin lower. */
+/** What brings blocks: at the top, in gaps, and below where the index began, if the operator wants to begin lower. */
 function followers(
   parts: Omit<FollowerParts & BackfillParts, 'supply' | 'tip' | 'pace'> & { readonly chain: RemoteChain },
   given: IngestParts,
@@ -194,6 +194,6 @@ function followers(
   const supply = (): Supply => new Supply(chain, given.blocksAhead, given.headersAtOnce)
   const pace = new ImportPace(following, meters, clock, log)
   const follower = new Follower({ ...parts, supply: supply(), tip: new Tip(given.tip), pace }, given.follow)
-  if (!('height' in start)) return [follower]
-  return [follower, new Backfill({ ...parts, supply: supply() }, start.height)]
+  const first = 'height' in start ? start.height : undefined
+  return [follower, new Backfill({ ...parts, supply: supply() }, first)]
 }

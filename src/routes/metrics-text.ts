@@ -1,6 +1,5 @@
 import { loadsByName, type ThreadLoad } from '../actor/heartbeats.js'
 import type { Meters } from '../actor/meter.js'
-import { residentBytes } from '../actor/resident-memory.js'
 import { programVersion } from '../actor/version.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
 import { type BulkTotals, bulkRate } from '../catalog/bulk-totals.js'
@@ -192,6 +191,18 @@ const ofSegments: readonly Shown[] = [
     series: ({ segments }) => (segments === undefined ? [] : [['', segments().mergesDue]]),
   },
   {
+    name: 'index_damaged_rows',
+    kind: 'gauge',
+    help: 'Rows that were removed because pages of their segments are damaged, since the index began.',
+    series: ({ segments }) => (segments === undefined ? [] : [['', segments().mended.rows]]),
+  },
+  {
+    name: 'index_damaged_blocks',
+    kind: 'gauge',
+    help: 'Blocks that were removed with such rows, to be fetched anew.',
+    series: ({ segments }) => (segments === undefined ? [] : [['', segments().mended.blocks]]),
+  },
+  {
     name: 'index_bulk_rows',
     kind: 'gauge',
     help: 'Rows that the last import in bulk brought into the index.',
@@ -260,7 +271,7 @@ function processText(label: string): string {
   return [
     '# HELP process_resident_memory_bytes Memory of the whole process, files mapped into it included.',
     '# TYPE process_resident_memory_bytes gauge',
-    `process_resident_memory_bytes{${label}} ${residentBytes()}`,
+    `process_resident_memory_bytes{${label}} ${process.memoryUsage.rss()}`,
     '# HELP process_cpu_seconds_total Processor time of all threads.',
     '# TYPE process_cpu_seconds_total counter',
     `process_cpu_seconds_total{${label}} ${(user + system) / 1e6}`,

@@ -82,6 +82,7 @@ t.test('segments of the index by level, their rows and bytes', async (t) => {
     bytes: 180_000,
     removed: 4,
     mergesDue: 2,
+    mended: { segments: 1, rows: 17, blocks: 3 },
     bulk: { rows: 900, batches: 2, beganSeconds: 1000, listedSeconds: 1003, batchBytesMax: 5000 },
   }
   const lines = metricsText(metricsParts({ segments: () => totals })).split('\n')
@@ -92,6 +93,8 @@ t.test('segments of the index by level, their rows and bytes', async (t) => {
     'index_segment_rows_removed{release="r-1"} 4',
     'index_segment_bytes{release="r-1"} 180000',
     'index_merges_due{release="r-1"} 2',
+    'index_damaged_rows{release="r-1"} 17',
+    'index_damaged_blocks{release="r-1"} 3',
     'index_bulk_rows{release="r-1"} 900',
     'index_bulk_rows_per_second{release="r-1"} 300',
     'index_bulk_listed_timestamp_seconds{release="r-1"} 1003',
