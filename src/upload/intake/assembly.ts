@@ -23,6 +23,15 @@ export type ItemPiece = string | Uint8Array | (() => AsyncIterable<Uint8Array | 
 
 const pieceBytes = 256 * 1024
 
+/** When an item may be read, where many are. */
+export interface ReadingTurns {
+  enter(): Promise<void>
+  /** It waits for others. */
+  leave(): void
+  /** Between two pieces: others have their turns. */
+  pass(): Promise<void>
+}
+
 /** Makes one item of parts that lie one behind the other, checked as if it had come in one request. */
 export class Assembly {
   #reader: ItemReader
@@ -30,6 +39,7 @@ export class Assembly {
   #onRoom: () => void = () => undefined
   #isAdmitted = false
   #memory: IntakeMemory | undefined
+  #turn: ReadingTurns | undefined
   /** Checks whether an item with this header could be paid for. */
   #foresee: ((header: ItemHeader) => Promise<UploadAnswer | undefined>) | undefined
 
@@ -40,15 +50,16 @@ export class Assembly {
 
   /**
    * Once. Of files, of bytes, and of what comes from elsewhere. `onRead`: all was read, and is being verified. `sizeBytes`: of
-   * all of it, where it is not read to its end if nobody pays. Nothing was charged where the answer is no receipt. Never
-   * rejects but for bugs.
+   * all of it, where it is not read to its end if nobody pays. `turn`: held while it is read, and not while it waits for others.
+   * Nothing was charged where the answer is no receipt. Never rejects but for bugs.
    */
   async run(
     pieces: readonly ItemPiece[],
     uploader: Uploader,
     onRead: () => void,
-    how: TakeTerms & { readonly sizeBytes?: number },
+    how: TakeTerms & { readonly sizeBytes?: number; readonly turn?: ReadingTurns },
   ): Promise<UploadAnswer> {
+    this.#turn = how.turn
     this.#reader = new ItemReader(how.digest !== undefined, this.parts.blockedOwners)
     const { sizeBytes, charge, purchase } = how
     if (sizeBytes !== undefined && charge === undefined && purchase === undefined)
@@ -61,7 +72,9 @@ export class Assembly {
     })
     this.#memory = memory
     try {
+      await this.#turn?.enter()
       const item = await this.#read(pieces, onRead)
+      this.#turn?.leave()
       if (!('status' in item)) return await this.parts.intake.accept(item, this.#spool, uploader, how)
       // Whoever was charged for it before its bytes were here has nothing of it.
       await charge?.giveBack()
@@ -128,7 +141,7 @@ export class Assembly {
     if (this.#reader.isBlocked) return fixedAnswers.forbidden
     if (!this.#isAdmitted && this.#reader.header !== undefined) {
       this.#isAdmitted = true
-      const unpaid = await this.#foresee?.(this.#reader.header)
+      const unpaid = await this.#foreseen(this.#reader.header)
       if (unpaid !== undefined) return unpaid
     }
     if (!this.#spool.write(bytes)) {
@@ -139,6 +152,17 @@ export class Assembly {
     if (this.#spool.refusal !== undefined) return answerOf(this.#spool.refusal)
     const isHeld = this.#memory?.hold()
     if (this.#spool.refusal !== undefined) return answerOf(this.#spool.refusal)
-    return isHeld === false ? tooManyUploads : undefined
+    if (isHeld === false) return tooManyUploads
+    await this.#turn?.pass()
+    return undefined
+  }
+
+  /** The payment service is waited for without a turn. */
+  async #foreseen(header: ItemHeader): Promise<UploadAnswer | undefined> {
+    if (this.#foresee === undefined) return undefined
+    this.#turn?.leave()
+    const unpaid = await this.#foresee(header)
+    await this.#turn?.enter()
+    return unpaid
   }
 }

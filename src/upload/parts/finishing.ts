@@ -1,5 +1,4 @@
-import { pause } from '../../actor/clock.js'
-import { FairSlots } from '../../actor/fair-slots.js'
+import { type Clock, pause } from '../../actor/clock.js'
 import type { ItemsElsewhere } from '../../cluster/items-elsewhere.js'
 import type { Id } from '../../format/id.js'
 import {
@@ -15,6 +14,7 @@ import type { ItemIntake } from '../intake/item-intake.js'
 import type { SingleUploadParts } from '../intake/single-upload.js'
 import { type AcceptedItem, isGone, type Uploads } from '../records/uploads.js'
 import type { HeldRoom } from '../room/held-room.js'
+import { AssemblyPlaces, placeKindOf, type ReadingTurn } from './assembly-places.js'
 import type { Live } from './live-uploads.js'
 import { isOver, type MultipartRecord, type Stage } from './multipart-record.js'
 import { owing, type PaidParts } from './paid-parts.js'
@@ -27,8 +27,6 @@ const againMs = 2000
 const elsewhereMs = 400
 /** Who has accepted the item of an upload has so long to state it. */
 const heldMaxMs = 3_600_000
-/** Items put together at once: each takes what a single upload takes. */
-const assembliesMax = 2
 
 export interface FinishingParts extends SingleUploadParts {
   readonly intake: ItemIntake
@@ -40,6 +38,7 @@ export interface FinishingParts extends SingleUploadParts {
   readonly paid?: PaidParts
   /** What other machines have accepted; absent: there are none. */
   readonly machines?: Pick<ItemsElsewhere, 'has'>
+  readonly clock: Clock
 }
 
 /** What has the uploads that are not over. */
@@ -80,13 +79,15 @@ const unsure = textAnswer(
 
 /** Makes the item of an upload at its end: once, whoever wants it, and on whichever machine. */
 export class Finishing {
-  readonly #slots = FairSlots.unbounded(assembliesMax)
+  readonly #places: AssemblyPlaces
 
   constructor(
     private readonly parts: FinishingParts,
     private readonly host: FinishingHost,
     private readonly closing: AbortSignal,
-  ) {}
+  ) {
+    this.#places = new AssemblyPlaces(parts.clock)
+  }
 
   /** Tries until it is decided. */
   drive(id: string, uploader: Uploader): void {
@@ -121,9 +122,12 @@ export class Finishing {
   }
 
   async #attempt(id: string, live: Live, uploader: Uploader): Promise<UploadAnswer> {
-    const act = (): Promise<UploadAnswer | undefined> => this.#claimed(id, live, uploader).catch(diskAnswer)
+    const act = (turn: ReadingTurn): Promise<UploadAnswer | undefined> =>
+      this.#claimed(id, live, uploader, turn).catch(diskAnswer)
     for (;;) {
-      const answer = await this.#slots.run(act, live.holder.parties[1])
+      const isPaid = this.parts.records.find(id)?.paid?.facts !== undefined
+      const kind = placeKindOf(isPaid, live.holder.bytes)
+      const answer = await this.#places.run(kind, live.holder.parties[1], act)
       if (answer !== undefined) return answer
       // Another machine is about it: its answer is the answer here, or it is taken over from it.
       await pause(elsewhereMs, this.closing)
@@ -131,7 +135,12 @@ export class Finishing {
   }
 
   /** Undefined: another machine puts it together. */
-  async #claimed(id: string, live: Live, uploader: Uploader): Promise<UploadAnswer | undefined> {
+  async #claimed(
+    id: string,
+    live: Live,
+    uploader: Uploader,
+    turn: ReadingTurn,
+  ): Promise<UploadAnswer | undefined> {
     const { records } = this.parts
     if (this.closing.aborted) return textAnswer(503, 'The service is ending', '\r\nRetry-After: 5')
     if (await this.#isLeftToOthers(id)) return acceptedElsewhere
@@ -147,7 +156,7 @@ export class Finishing {
       const held = before?.heldItem
       if (before !== undefined && held !== undefined && this.#has(held))
         return await this.#finalized(before, held, true)
-      return await this.#decided(id, await this.#made(id, live, uploader))
+      return await this.#decided(id, await this.#made(id, live, uploader, turn))
     } catch (error) {
       await records.release(id).catch(diskAnswer)
       throw error
@@ -190,7 +199,7 @@ export class Finishing {
     return record?.answer ?? textAnswer(404, 'There is no such upload any more')
   }
 
-  async #made(id: string, live: Live, uploader: Uploader): Promise<Made> {
+  async #made(id: string, live: Live, uploader: Uploader, turn: ReadingTurn): Promise<Made> {
     const { records, paid, files } = this.parts
     live.stage = 'ASSEMBLING'
     const offsets = [...live.chunks.keys()].sort((a, b) => a - b)
@@ -218,6 +227,7 @@ export class Finishing {
       },
       digest: records.find(id)?.appended?.digest,
       sizeBytes,
+      turn,
       ...(charge === undefined ? {} : { charge }),
     }
     const validating = (): void => {

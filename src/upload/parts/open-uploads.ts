@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { Clock, Timer } from '../../actor/clock.js'
+import type { Timer } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import { closedAnswer, diskAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
@@ -23,7 +23,6 @@ const aroundMs = 2000
 const owedMs = 30_000
 
 export interface OpenUploadsParts extends FinishingParts {
-  readonly clock: Clock
   readonly logger: Log
 }
 
