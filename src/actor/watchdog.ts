@@ -46,8 +46,8 @@ const tickMs = 10
 interface Watched {
   count: number
   silentMs: number
-  /** Processor time when it was found silent first; undefined while it sends heartbeats. */
-  cpuMs: number | undefined
+  /** Processor time at the last heartbeat. */
+  cpuMs: number
   namedFor: Cause | undefined
 }
 
@@ -87,14 +87,6 @@ export class Watchdog {
     const account = this.options.account ?? accountOf
     const there = new Set<number>()
     for (const { slot, name, thread, count } of this.heartbeats.read()) {
-      const watched = this.#watched.get(slot)
-      // The kernel's account is read only where there is no heartbeat: that costs more than all else here.
-      if (watched !== undefined && watched.count !== count) {
-        if (watched.namedFor !== undefined) this.options.onHeard(name)
-        there.add(slot)
-        this.#watched.set(slot, { count, silentMs: 0, cpuMs: undefined, namedFor: undefined })
-        continue
-      }
       const found = account(thread)
       if (found === undefined) {
         // The thread was terminated, so it did not free its slot.
@@ -102,8 +94,11 @@ export class Watchdog {
         continue
       }
       there.add(slot)
-      if (watched === undefined || isLate) {
-        this.#watched.set(slot, { count, silentMs: 0, cpuMs: found.cpuMs, namedFor: watched?.namedFor })
+      const watched = this.#watched.get(slot)
+      if (watched === undefined || watched.count !== count || isLate) {
+        if (watched?.namedFor !== undefined && watched.count !== count) this.options.onHeard(name)
+        const namedFor = watched?.count === count ? watched.namedFor : undefined
+        this.#watched.set(slot, { count, silentMs: 0, cpuMs: found.cpuMs, namedFor })
       } else {
         watched.silentMs += passedMs
         this.#judge(name, watched, found)
@@ -114,7 +109,6 @@ export class Watchdog {
 
   #judge(name: string, watched: Watched, { state, cpuMs }: Account): void {
     const { silentMs } = watched
-    watched.cpuMs ??= cpuMs
     if (silentMs < this.options.silentMs) return
     const own = cpuMs - watched.cpuMs
     const cause = this.#causeOf(name, state, own)

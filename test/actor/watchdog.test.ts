@@ -41,26 +41,6 @@ t.test('a thread with heartbeats is never reported, whatever it does', async (t)
   t.same(reported, [])
 })
 
-t.test('the kernel is asked only about threads without a heartbeat', async (t) => {
-  const heartbeats = new Heartbeats()
-  const clock = new HandClock()
-  const questions: number[] = []
-  const account = (thread: number): Account => {
-    questions.push(thread)
-    return { state: 'S', cpuMs: 0 }
-  }
-  const reports = { onSilent: () => undefined, onHeard: () => undefined }
-  new Watchdog(heartbeats, clock, { silentMs: 10_000, ...reports, account }).start()
-  const [well] = [heartbeats.claim('edge-1', 77) ?? -1, heartbeats.claim('edge-2', 78)]
-  clock.jump(1000)
-  t.same(questions.splice(0), [77, 78])
-  for (let at = 0; at < 3; at += 1) {
-    heartbeats.beat(well)
-    clock.jump(1000)
-  }
-  t.same(questions, [78, 78, 78])
-})
-
 t.test('a thread in an endless loop is reported, once as new', async (t) => {
   const { heartbeats, slot, reported, heard, pass } = scene('edge-1')
   pass(10, 1000, 'R')
