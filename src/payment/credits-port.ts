@@ -153,6 +153,8 @@ export interface UsdcAnswer {
   readonly json: unknown
   /** Header lines, each with CRLF in front. */
   readonly lines: string
+  /** Another upload service has accepted the item (`spent`), or is about to (`held`): nothing more was paid for it. */
+  readonly elsewhere?: 'spent' | 'held'
 }
 
 /** What is to be paid in USDC for one item alone. */
@@ -177,6 +179,8 @@ export interface UsdcOrder extends UsdcWanted {
   readonly asker: string
   /** What is paid beyond the price becomes credits; else it is spent with it. */
   readonly keepsRest?: true
+  /** As in `ReserveOrder`: the upload service that has the item and accepts it when this is paid. */
+  readonly service?: string
 }
 
 /**
@@ -208,7 +212,7 @@ export interface UsdcPaid {
 
 /**
  * State of a payment for an item. `unknown`: it was neither requested nor settled. `other`: it paid for something else, or became
- * credits. `open`: call again.
+ * credits, or another upload service has accepted the item. `open`: call again.
  */
 export type UsdcOutcome =
   | UsdcPaid
@@ -251,11 +255,12 @@ export interface UsdcPort {
   look(order: UsdcOrder): Promise<UsdcGood | UsdcAnswer | Refusal>
   /** Settles the payment, once, however often it is called. With 503 it may still settle: call `outcome`. */
   pay(order: UsdcOrder): Promise<UsdcPaid | UsdcAnswer | Refusal>
-  /** `bytes`: of the item, as it was ordered. */
+  /** `bytes`: of the item, as it was ordered. `service`: as in the order. */
   outcome(sale: {
     readonly payment: string
     readonly itemId: string
     readonly bytes: number
+    readonly service?: string
   }): Promise<UsdcOutcome | Refusal>
   /** The item had so many bytes: spends what they cost of what was paid, and credits the rest where that is much. */
   finish(order: { readonly itemId: string; readonly bytes: number }): Promise<UsdcFinished | Refusal>

@@ -171,7 +171,7 @@ function openTaking(parts: UploadParts): UploadTaking {
   const { settings } = given
   const { uploads: rules, server } = settings
   const { uploads, pools, sales, intake } = records
-  const { credits, usdc, height } = accepting
+  const { credits, usdc, service, height } = accepting
   const shown = shownOf(parts)
   const sandbox = sandboxRules(settings)
   const info = { ...shown, free: freeRules(settings), ...(sandbox === undefined ? {} : { sandbox }) }
@@ -183,6 +183,7 @@ function openTaking(parts: UploadParts): UploadTaking {
     log: intake,
     ...(credits === undefined ? {} : { credits }),
     ...(usdc === undefined ? {} : { usdc }),
+    ...(service === undefined ? {} : { service }),
     full: (bytes = 0) => room.full(bytes),
     storeRefusal: () => accepting.stored?.refusal,
     disk: room,

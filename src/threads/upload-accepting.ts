@@ -23,11 +23,12 @@ import { keptItem } from '../upload/news/kept-items.js'
 import type { AcceptedItem } from '../upload/records/uploads.js'
 import { AcceptedBefore } from '../upload/selling/accepted-before.js'
 import { type Charging, FreeOnly } from '../upload/selling/charging.js'
-import { CreditCharging, type ServiceOfSeveral } from '../upload/selling/credit-charging.js'
+import { CreditCharging } from '../upload/selling/credit-charging.js'
 import { EarlierPost, lookupsMax, onlyHere } from '../upload/selling/earlier-post.js'
 import { KnownPosters } from '../upload/selling/known-posters.js'
 import { OldItems } from '../upload/selling/old-items.js'
 import { ItemSelling } from '../upload/selling/selling.js'
+import type { ServiceOfSeveral } from '../upload/selling/several-services.js'
 import { Sharing } from '../upload/selling/sharing.js'
 import type { StoredUploads } from '../upload/stored/stored-uploads.js'
 import { chainOptions } from './chain-options.js'
@@ -53,6 +54,8 @@ export interface UploadAccepting extends Pick<ServiceLine, 'credits' | 'usdc'> {
   readonly announcer: ItemAnnouncer
   readonly selling: ItemSelling
   readonly signing: PooledSigning
+  /** Absent: no other upload service has the same payment service. */
+  readonly service?: ServiceOfSeveral
   /** The object store of accepted items; undefined: none. */
   readonly stored: StoredUploads | undefined
   readonly chain: RemoteChain
@@ -82,7 +85,9 @@ export function openUploadAccepting(
   const money = openMoney(given, tools, records, known.noting)
   const { credits, usdc, charging, sharing } = money
   const bought = usdc === undefined ? {} : { usdc }
-  const selling = new ItemSelling({ sales, log: intake, ...watching, ...bought })
+  const service = serviceOf(given, records)
+  const several = service === undefined ? {} : { service }
+  const selling = new ItemSelling({ sales, log: intake, ...watching, ...bought, ...several })
   const stored = openStoredUploads(given, tools, records, signing, {
     onBrought: (items) => taken(given, items, { inner, charging, announcer, noting: known.noting }),
     onRecovered: () => charging.resume(),
@@ -109,6 +114,7 @@ export function openUploadAccepting(
   })
   return {
     ...bought,
+    ...several,
     ...(credits === undefined ? {} : { credits }),
     intake: itemIntake,
     announcer,

@@ -34,6 +34,7 @@ import { usdcUploadRoutes } from '../upload/requests/usdc-routes.js'
 import { UsdcUploads } from '../upload/requests/usdc-uploads.js'
 import { HeldRoom, type RoomBounds, sharesOfParts, sharesOfRequests } from '../upload/room/held-room.js'
 import type { Sales } from '../upload/selling/sales.js'
+import type { ServiceOfSeveral } from '../upload/selling/several-services.js'
 
 /** What items are taken with, by every way in which they can come. */
 export interface UploadTakingParts {
@@ -45,6 +46,8 @@ export interface UploadTakingParts {
   /** Absent: nobody is paid here. */
   readonly credits?: CreditsPort
   readonly usdc?: UsdcPort
+  /** Absent: no other upload service has the same payment service. */
+  readonly service?: ServiceOfSeveral
   /** The refusal where the disk has no room for this many more bytes; undefined: it has. */
   readonly full: (bytes?: number) => UploadAnswer | undefined
   /** Why the object store takes no uploads; undefined: it does, or is not waited for. */
@@ -102,7 +105,10 @@ export function uploadTaking(parts: UploadTakingParts): UploadTaking {
   const memory = new HeldMemory(parts.memoryMaxBytes ?? usualMemoryMaxBytes)
   const taking = { intake, log, itemMaxBytes, blockedOwners, full, arriving, memory }
   const single = new SingleUpload(taking)
-  const bought = usdc === undefined ? {} : { usdc }
+  const bought = {
+    ...(usdc === undefined ? {} : { usdc }),
+    ...(parts.service === undefined ? {} : { service: parts.service }),
+  }
   const clientOf = (request: Parameters<Clients['of']>[0]): string => clients.of(request).address
   const payments = new UsdcUploads({ sales, single, protocol: parts.protocol, clientOf, clock, ...bought })
   const { records, files, isHere } = partsOf(parts)

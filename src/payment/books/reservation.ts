@@ -50,7 +50,7 @@ export function serviceOf({ service, atMs = 0 }: Orderer): Pick<Reservation, 'se
 
 /**
  * Whether another upload service has accepted the item, or is about to. One that has it held back for long is gone: then who asks
- * takes its place. A payment for the item alone is nobody's until it is spent.
+ * takes its place. A payment for the item alone is nobody's until a service counts on it.
  */
 export function elsewhere(
   held: Reservation,
@@ -60,7 +60,22 @@ export function elsewhere(
   if (held.service === undefined || service === undefined || held.service === service) return undefined
   if (isSpent) return 'spent'
   const isLate = atMs - (held.heldMs ?? 0) > silentMs + held.bytes / bytesPerMs
-  return isLate || isOfPayment(held) || holdersOf(held).length === 0 ? undefined : 'held'
+  return isLate || !isCountedOn(held) ? undefined : 'held'
+}
+
+/** Whether the service that a record names may still accept the item by it. */
+function isCountedOn(held: Reservation): boolean {
+  return isOfPayment(held) || holdersOf(held).length > 0
+}
+
+/** Which upload service has what takes the place of `before`: the one that has that and is not gone, else the one that orders it. */
+export function serviceAfter(
+  before: Reservation | undefined,
+  orderer: Orderer,
+): Pick<Reservation, 'service' | 'heldMs'> {
+  if (!isReserved(before) || !isCountedOn(before)) return serviceOf(orderer)
+  const isKept = orderer.service === undefined || elsewhere(before, orderer, false) !== undefined
+  return isKept ? serviceOf({ service: before.service, atMs: before.heldMs }) : serviceOf(orderer)
 }
 
 /** Stands for an item that only withdrawn orders are known of. */
@@ -110,6 +125,15 @@ export function heldBy(
     ...(ticket === undefined ? {} : { ticket }),
     ...(joined.length === 0 ? {} : { joined }),
   }
+}
+
+/** The reservation without an order. A payment stays, and is nobody's again where nobody counts on it any more. */
+export function heldWithout(before: Reservation, ticket: string): Reservation {
+  const holders = holdersOf(before)
+  const others = holders.filter((one) => one !== ticket)
+  const { service: _, heldMs: __, ...free } = before
+  const isFree = isOfPayment(before) && others.length === 0 && holders.length > 0
+  return heldBy(isFree ? free : before, others)
 }
 
 /** The reservation when an order is withdrawn. */

@@ -3,6 +3,7 @@ import { type CommitOrder, isRejected, type RecordChange } from '../../ledger/le
 import type { MoveOrder } from '../../ledger/transfer.js'
 import { isBeyond, type UsdcFinished, usdcShare } from '../credits-port.js'
 import { type BackParts, givenBack } from './given-back.js'
+import { type Found, findReservation, isSpent, paidFor, takenElsewhere } from './paid-items.js'
 import {
   brokenReservation,
   carriedOver,
@@ -12,17 +13,17 @@ import {
   elsewhere,
   endings,
   heldBy,
+  heldWithout,
   holdersMax,
   holdersOf,
   holds,
   isOfPayment,
   isReserved,
-  reservationKind as kind,
   nothingHeld,
   type Orderer,
   type Purpose,
-  partId,
   type Reservation,
+  serviceAfter,
   serviceOf,
   settlements,
   totalOf,
@@ -52,7 +53,7 @@ export interface CreditsHold extends Orderer {
 }
 
 /** Money that comes in for one item alone. */
-export interface PaymentHold {
+export interface PaymentHold extends Orderer {
   readonly itemId: string
   readonly bytes: number
   /** Wallet that gets what is not used. */
@@ -66,11 +67,6 @@ export interface PaymentHold {
 export interface ReservationsParts extends BackParts {
   /** An item was accepted, and nothing is held back for it. */
   readonly onMissing?: (itemId: string) => void
-}
-
-interface Found {
-  readonly reservation: Reservation
-  readonly version: number
 }
 
 /** `paid`: it is held back, or was spent. Else it was not; `winc` is what it costs. */
@@ -101,18 +97,18 @@ export class Reservations {
 
   constructor(private readonly parts: ReservationsParts) {}
 
-  async find(itemId: string): Promise<Found | undefined> {
-    const stored = await this.parts.ledger.record(kind, itemId)
-    if (stored === undefined) return undefined
-    return { reservation: JSON.parse(stored.value) as Reservation, version: stored.version }
+  find(itemId: string): Promise<Found | undefined> {
+    return findReservation(this.parts.ledger, itemId)
   }
 
-  /** Winc that a payment, or spent credits, have paid for an item of so many bytes; undefined: it is not paid. */
-  async paidFor(itemId: string, bytes: number): Promise<bigint | undefined> {
-    const reservation = (await this.find(itemId))?.reservation
-    if (!isReserved(reservation) || isBeyond(reservation.bytes, bytes)) return undefined
-    const isKept = isOfPayment(reservation) || (await this.#isSpent(itemId, reservation))
-    return isKept ? BigInt(totalOf(reservation)) : undefined
+  /** As `takenElsewhere`. */
+  takenElsewhere(itemId: string, orderer: Orderer): ReturnType<typeof takenElsewhere> {
+    return takenElsewhere(this.parts.ledger, itemId, orderer)
+  }
+
+  /** As `paidFor`. */
+  paidFor(itemId: string, bytes: number, orderer: Orderer = {}): ReturnType<typeof paidFor> {
+    return this.#inTurn(itemId, () => paidFor(this.parts.ledger, itemId, bytes, orderer))
   }
 
   /** `settle` or `refund` of the same name must follow. A repeated order gets the first reservation. */
@@ -241,7 +237,8 @@ export class Reservations {
     throw new Error(`payment ${coming.id}: others change the same item`)
   }
 
-  async #paying({ itemId, bytes, address, coming, hold }: PaymentHold): Promise<CommitOrder> {
+  async #paying(order: PaymentHold): Promise<CommitOrder> {
+    const { itemId, bytes, address, coming, hold } = order
     const { credit: account, amount } = coming
     const found = await this.find(itemId)
     const before = found?.reservation
@@ -274,6 +271,7 @@ export class Reservations {
       address: wallet,
       bytes: isInPlace ? Math.max(bytes, found.reservation.bytes) : bytes,
       parts: [{ account, winc: String(hold) }],
+      ...serviceAfter(before, order),
       ...carriedOver(before),
     }
     const reservation = heldBy(facts, isInPlace ? holdersOf(found.reservation) : [])
@@ -371,7 +369,7 @@ export class Reservations {
       const others = holdersOf(before).filter((one) => one !== ticket)
       const isOver = before.refunded === true || (await this.#isSpent(itemId, before))
       const isBack = !isOver && others.length === 0 && !isOfPayment(before)
-      const reservation = withdrawnBy(isOver || isBack ? before : heldBy(before, others), ticket)
+      const reservation = withdrawnBy(isOver || isBack ? before : heldWithout(before, ticket), ticket)
       if (isBack) {
         if (await this.#giveBack(itemId, { reservation, version })) return { winc: totalOf(before) }
         continue
@@ -383,9 +381,8 @@ export class Reservations {
   }
 
   /** A service has the item then. */
-  async #isSpent(itemId: string, { attempt, parts }: Reservation): Promise<boolean> {
-    const pending = parts.map((_, part) => partId('reserve', itemId, attempt, part))
-    return (await this.parts.ledger.endingsOf(pending)).some((end) => end.kind === 'post')
+  #isSpent(itemId: string, reservation: Reservation): Promise<boolean> {
+    return isSpent(this.parts.ledger, itemId, reservation)
   }
 
   /** False: it has changed meanwhile. */

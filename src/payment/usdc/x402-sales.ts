@@ -13,7 +13,7 @@ import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { MoneyLedger } from '../../ledger/ledger-port.js'
 import type { Transfer } from '../../ledger/transfer.js'
 import { lesser } from '../books/credits.js'
-import { paidPrefix } from '../books/reservation.js'
+import { type Orderer, paidPrefix } from '../books/reservation.js'
 import type { Reservations } from '../books/reservations.js'
 import {
   isDenied,
@@ -35,7 +35,7 @@ import { answerOfDenial, type X402Desk } from './x402-desk.js'
 
 export interface X402SalesParts {
   readonly ledger: MoneyLedger
-  readonly reservations: Pick<Reservations, 'holdPayment' | 'paidFor' | 'finish'>
+  readonly reservations: Pick<Reservations, 'holdPayment' | 'paidFor' | 'takenElsewhere' | 'finish'>
   readonly owned: Pick<OwnedPayments, 'own'>
   readonly prices: Pick<Prices, 'ofItem'>
   readonly quotes: Pick<Quotes, 'ofToken'>
@@ -48,6 +48,22 @@ const mebibyte = 2 ** 20
 
 const used = { error: 'payment_already_used', message: 'this payment has paid for something else' }
 const credited = { error: 'payment_credited', message: 'this payment has become credits of its wallet' }
+
+/** To an order of an upload service for an item that is another one's. */
+const ofAnother: Readonly<Record<'spent' | 'held', UsdcAnswer>> = {
+  spent: {
+    status: 409,
+    json: { error: 'accepted_elsewhere', message: 'another upload service has accepted this item' },
+    lines: '',
+    elsewhere: 'spent',
+  },
+  held: {
+    status: 503,
+    json: { error: 'accepted_elsewhere', message: 'another upload service is about to accept this item' },
+    lines: '\r\nRetry-After: 5',
+    elsewhere: 'held',
+  },
+}
 
 /** A payment that came in for an item, whatever became of it since. */
 export interface ReceivedUsdc extends Omit<UsdcPaid, 'paid' | 'winc'> {
@@ -105,12 +121,18 @@ export class X402Sales implements UsdcPort {
   }
 
   async pay(order: UsdcOrder): Promise<UsdcPaid | UsdcAnswer | Refusal> {
+    // Nothing is settled for an item that is accepted elsewhere.
+    const other = await this.parts.reservations.takenElsewhere(order.itemId, this.#orderer(order))
+    if (other !== undefined) return ofAnother[other]
     const received = await this.receive(order)
     if (isRefusal(received) || 'status' in received) return received
-    return (
-      (await this.#paid(received, order.itemId, order.bytes)) ??
-      this.offer({ ...wantedOf(order), fault: credited })
-    )
+    const paid = await this.#paid(received, order)
+    if (paid === undefined) return this.offer({ ...wantedOf(order), fault: credited })
+    return typeof paid === 'string' ? ofAnother[paid] : paid
+  }
+
+  #orderer({ service }: Pick<UsdcOrder, 'service'>): Orderer {
+    return { service, atMs: this.parts.clock.now() }
   }
 
   /** Settles the payment, once. An answer: nothing of it came in, or for something else. */
@@ -129,12 +151,14 @@ export class X402Sales implements UsdcPort {
     return this.#receivedBy(transfer, order, read as Presented)
   }
 
-  async outcome({ payment, itemId, bytes }: Parameters<UsdcPort['outcome']>[0]): Promise<UsdcOutcome> {
+  async outcome(sale: Parameters<UsdcPort['outcome']>[0]): Promise<UsdcOutcome> {
+    const { payment, itemId } = sale
     const transfer = await this.parts.ledger.transfer(usdcTransferId(payment))
     if (transfer !== undefined) {
       const received = await this.#received(transfer, itemId, '')
-      const paid = received && (await this.#paid(received, itemId, bytes))
-      return paid ?? { paid: false, state: 'other' }
+      const paid = received && (await this.#paid(received, sale))
+      if (typeof paid === 'object') return paid
+      return { paid: false, state: paid === 'held' ? 'open' : 'other' }
     }
     const record = this.desk.cashier.find(payment)
     if (record === undefined) return { paid: false, state: 'unknown' }
@@ -157,7 +181,7 @@ export class X402Sales implements UsdcPort {
   ): Promise<'credited' | 'known'> {
     const id = usdcTransferId(payment)
     if ((await this.parts.ledger.transfer(id)) !== undefined) return 'known'
-    const { mode = '', itemId = '', bytes, address = '' } = readWho(client)
+    const { mode = '', itemId = '', bytes, address = '', service } = readWho(client)
     const quote = await this.parts.quotes.ofToken('base-usdc', BigInt(units))
     if (isRefusal(quote)) throw new Error(quote.message)
     if (isDenied(quote)) throw new Error(quote.text)
@@ -170,6 +194,7 @@ export class X402Sales implements UsdcPort {
       bytes,
       address: address === '' ? payer : address,
       hold: price < amount ? price : amount,
+      ...this.#orderer(service === undefined ? {} : { service }),
       coming: {
         id,
         kind: 'posted',
@@ -225,14 +250,16 @@ export class X402Sales implements UsdcPort {
     }
   }
 
-  /** Undefined: what is held back for the item now does not pay for so many bytes, whatever this payment once was. */
+  /**
+   * Undefined: what is held back for the item now does not pay for so many bytes, whatever this payment once was. A word: it is
+   * another upload service's.
+   */
   async #paid(
     { creditedWinc: _, ...facts }: ReceivedUsdc,
-    itemId: string,
-    bytes: number,
-  ): Promise<UsdcPaid | undefined> {
-    const winc = await this.parts.reservations.paidFor(itemId, bytes)
-    return winc === undefined ? undefined : { ...facts, paid: true, winc: String(winc) }
+    order: Pick<UsdcOrder, 'itemId' | 'bytes' | 'service'>,
+  ): Promise<UsdcPaid | 'spent' | 'held' | undefined> {
+    const winc = await this.parts.reservations.paidFor(order.itemId, order.bytes, this.#orderer(order))
+    return typeof winc === 'bigint' ? { ...facts, paid: true, winc: String(winc) } : winc
   }
 }
 
@@ -262,12 +289,13 @@ function quoteOf(wanted: UsdcWanted, units: bigint): Quote {
   return { ...wantedOf(wanted), units, description, timeoutSeconds: timeoutOf(bytes) }
 }
 
-function whoOf({ itemId, bytes, address = '', asker, keepsRest }: UsdcOrder): {
+function whoOf({ itemId, bytes, address = '', asker, keepsRest, service }: UsdcOrder): {
   client: string
   asker: string
 } {
   const mode = keepsRest === true ? 'rest' : 'all'
-  return { client: `${salePrefix}${mode}:${itemId}:${bytes}:${address}`, asker }
+  const named = service === undefined ? '' : `:${service}`
+  return { client: `${salePrefix}${mode}:${itemId}:${bytes}:${address}${named}`, asker }
 }
 
 function readWho(client: string): {
@@ -275,7 +303,8 @@ function readWho(client: string): {
   readonly itemId: string | undefined
   readonly bytes: number
   readonly address: string | undefined
+  readonly service: string | undefined
 } {
-  const [mode, itemId, bytes, address] = client.slice(salePrefix.length).split(':')
-  return { mode, itemId, bytes: Number(bytes), address }
+  const [mode, itemId, bytes, address, service] = client.slice(salePrefix.length).split(':')
+  return { mode, itemId, bytes: Number(bytes), address, service }
 }

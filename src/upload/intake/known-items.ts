@@ -54,14 +54,15 @@ export class KnownItems {
    */
   async elsewhere(
     { id, owner }: ItemHeader,
-    { purchase }: Pick<TakeTerms, 'purchase'>,
+    { isSignedHere }: Pick<TakeTerms, 'isSignedHere'>,
     height: number | undefined,
   ): Promise<Receipted | UploadAnswer | undefined> {
     const { listing, store } = this.parts
     const closed = store?.refusal
     if (closed !== undefined) return answerOf(closed)
     const refused = this.refused(id)
-    if (listing === undefined || purchase !== undefined) return refused
+    // What is signed here has a new id each time.
+    if (listing === undefined || isSignedHere === true) return refused
     const facts = await listing.receiptOf(id)
     if (facts === undefined) return (refused ?? this.parts.uploads.noteOf(id)) && unsure
     const isLate = facts !== 'none' && (height === undefined || facts.deadlineHeight < height)

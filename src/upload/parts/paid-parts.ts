@@ -83,7 +83,7 @@ export class PaidParts {
     const { bytes } = brought.order
     const id = uploadIdOf(this.parts.secret, brought.name)
     await records.load(id)
-    const purchase = payments.purchase(brought, () => id, address)
+    const purchase = payments.purchase(brought, () => id, { address })
     const known = records.find(id)
     // A payment that has moved stands on the chain with all that was signed: whoever reads it there could bring it again.
     const isOther = known !== undefined && (known.paid?.bytes !== bytes || known.client !== client)

@@ -8,6 +8,7 @@ import { jsonAnswer, textAnswer, type UploadAnswer } from '../calls/upload-answe
 import type { Uploader } from '../calls/uploader.js'
 import { lengthOf, type SingleUpload } from '../intake/single-upload.js'
 import type { Purchase, Sales } from '../selling/sales.js'
+import { type ServiceOfSeveral, takenElsewhere } from '../selling/several-services.js'
 import { OpenPromises, type PromiseOver } from './open-promises.js'
 
 export interface UsdcUploadsParts {
@@ -20,6 +21,8 @@ export interface UsdcUploadsParts {
   /** Whose payments a request brings: not the address of a proxy, which all of its clients share. */
   readonly clientOf: (request: Request) => string
   readonly clock: Clock
+  /** Absent: this upload service is the only one. */
+  readonly service?: ServiceOfSeveral
 }
 
 const noLength = textAnswer(411, 'Missing Content Length. Content Length is required for x402 upload.')
@@ -179,9 +182,21 @@ export class UsdcUploads {
     return promised === undefined || promised.counts(units) ? undefined : tooMany
   }
 
-  /** `address`: who gets what is paid and not used; absent: who pays. */
-  purchase({ read, name, order }: Brought, requestOf: Purchase['request'], address?: string): Purchase {
+  /**
+   * `upload`: it begins an upload in parts, which any machine may end; `address` gets what is paid and not used, where it is not
+   * who pays. Absent: this service accepts the item that is paid for.
+   */
+  purchase(
+    { read, name, order }: Brought,
+    requestOf: Purchase['request'],
+    upload?: { readonly address: string | undefined },
+  ): Purchase {
     const { identifier, authorization } = read
+    const service = upload === undefined ? this.parts.service?.name : undefined
+    const more = {
+      ...(upload?.address === undefined ? {} : { address: upload.address }),
+      ...(service === undefined ? {} : { service }),
+    }
     const { value, from } = authorization
     const named = identifier === undefined ? {} : { identifier: `${from.toLowerCase()}:${identifier}` }
     return {
@@ -191,7 +206,7 @@ export class UsdcUploads {
       ...named,
       request: requestOf,
       refuse: (why) => this.#refuse(why, order),
-      collect: (itemId) => this.#collect({ ...order, itemId, ...(address === undefined ? {} : { address }) }),
+      collect: (itemId) => this.#collect({ ...order, itemId, ...more }),
     }
   }
 
@@ -218,6 +233,9 @@ export class UsdcUploads {
     // Nobody knows whether the order arrived.
     if (isRefusal(paid)) return { answer: pendingAnswer, isOpen: true }
     if ('paid' in paid) return paid
+    const { elsewhere } = paid
+    if (elsewhere !== undefined)
+      return { answer: takenElsewhere(elsewhere, this.parts.service), isOpen: false }
     return { answer: answered(paid), isOpen: paid.status === 503 }
   }
 }

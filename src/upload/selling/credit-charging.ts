@@ -10,13 +10,7 @@ import type { CreditsPort, Payer } from '../../payment/credits-port.js'
 import { aliasOf, kyveAddress, nativeAddress } from '../../proof/owner-address.js'
 import { tryWrite } from '../../store/disk-error.js'
 import type { Environment, Table } from '../../store/lmdb.js'
-import {
-  answerOf,
-  fixedAnswers,
-  paymentAway,
-  textAnswer,
-  type UploadAnswer,
-} from '../calls/upload-answers.js'
+import { answerOf, fixedAnswers, paymentAway, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import type { FreePools } from '../records/free-pools.js'
 import {
@@ -28,6 +22,7 @@ import {
   type ItemCharge,
 } from './charging.js'
 import type { OldItems } from './old-items.js'
+import { type ServiceOfSeveral, takenElsewhere } from './several-services.js'
 
 /** A client gets 503 within a second where the payment service does not answer. */
 const patienceMs = 900
@@ -40,23 +35,6 @@ const wordsMax = 1000
 /** Questions about the credits of items that are not here yet, at the same time; one client has a quarter of them. */
 const foreseenMax = 64
 
-/** An upload service of several with one payment service. */
-export interface ServiceOfSeveral {
-  readonly name: string
-  /** The others learn what it has accepted, and answer with its receipt. */
-  readonly isListing: boolean
-}
-
-/** The answers to an item that another upload service has accepted, or is about to. */
-const takenElsewhere: Readonly<Record<'spent' | 'listed' | 'held', UploadAnswer>> = {
-  spent: textAnswer(409, 'Another machine of this service has accepted this item. It was not charged again'),
-  listed: textAnswer(
-    503,
-    'Another machine of this service has accepted this item, and lists it soon',
-    '\r\nRetry-After: 2',
-  ),
-  held: textAnswer(503, 'Another machine of this service is about to accept this item', '\r\nRetry-After: 5'),
-}
 const late = refuse('late', 'self', 'the payment service does not answer')
 const none = new Uint8Array(0)
 /** Begins the word of an item whose credits may be held back, and that is not accepted yet. The ticket of its order follows. */
@@ -149,8 +127,7 @@ export class CreditCharging implements Charging {
     if (!reserved.paid) {
       await this.#forget(header.id)
       const { elsewhere } = reserved
-      const isListed = elsewhere === 'spent' && this.service?.isListing === true
-      if (elsewhere !== undefined) return takenElsewhere[isListed ? 'listed' : elsewhere]
+      if (elsewhere !== undefined) return takenElsewhere(elsewhere, this.service)
       return reserved.isUnknownWallet ? freeExhausted(bytes) : fixedAnswers.unpaid
     }
     // The entry is on disk, so the client need not wait for the payment service.

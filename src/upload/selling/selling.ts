@@ -10,12 +10,15 @@ import { keptItem } from '../news/kept-items.js'
 import type { Receipt } from '../records/receipt.js'
 import type { AcceptedItem, SaleFacts } from '../records/uploads.js'
 import type { Purchase, Sale, Sales } from './sales.js'
+import type { ServiceOfSeveral } from './several-services.js'
 
 export interface ItemSellingParts {
   readonly sales: Sales
   readonly log: Pick<DurableLog, 'folder' | 'release'>
   /** Absent: no USDC is taken. */
   readonly usdc?: Pick<UsdcPort, 'outcome'>
+  /** Absent: this upload service is the only one. */
+  readonly service?: Pick<ServiceOfSeveral, 'name'>
   readonly clock: Clock
   readonly logger: Log
 }
@@ -70,10 +73,11 @@ export class ItemSelling {
   }
 
   async #became(sale: Sale, itemId: string): ReturnType<Purchase['collect']> {
-    const { usdc, clock } = this.parts
+    const { usdc, clock, service } = this.parts
     const open = { answer: settling, isOpen: true }
     if (usdc === undefined) return open
-    const outcome = await usdc.outcome({ payment: sale.payment, itemId, bytes: sale.bytes })
+    const named = service === undefined ? {} : { service: service.name }
+    const outcome = await usdc.outcome({ payment: sale.payment, itemId, bytes: sale.bytes, ...named })
     if (isRefusal(outcome)) return open
     if (outcome.paid) return outcome
     const mayCome = outcome.state === 'unknown' && clock.now() - sale.openedMs < onWayMs

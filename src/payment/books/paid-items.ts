@@ -1,0 +1,85 @@
+import { isRejected, type MoneyLedger } from '../../ledger/ledger-port.js'
+import { isBeyond } from '../credits-port.js'
+import {
+  changed,
+  elsewhere,
+  isOfPayment,
+  isReserved,
+  type Orderer,
+  partId,
+  type Reservation,
+  reservationKind,
+  serviceOf,
+  totalOf,
+} from './reservation.js'
+
+/** What is held back for an item, as it is written down. */
+export interface Found {
+  readonly reservation: Reservation
+  readonly version: number
+}
+
+/** How often a commit is repeated after a conflict. */
+const attemptsMax = 100
+/** A service that waits states so often that it still counts on a payment. */
+const renewMs = 10_000
+
+export async function findReservation(ledger: MoneyLedger, itemId: string): Promise<Found | undefined> {
+  const stored = await ledger.record(reservationKind, itemId)
+  if (stored === undefined) return undefined
+  return { reservation: JSON.parse(stored.value) as Reservation, version: stored.version }
+}
+
+/** Whether it has paid for an accepted item. */
+export async function isSpent(
+  ledger: MoneyLedger,
+  itemId: string,
+  { attempt, parts }: Reservation,
+): Promise<boolean> {
+  const pending = parts.map((_, part) => partId('reserve', itemId, attempt, part))
+  return (await ledger.endingsOf(pending)).some((end) => end.kind === 'post')
+}
+
+/** Whether another upload service than the orderer has accepted the item, or is about to. Writes nothing. */
+export async function takenElsewhere(
+  ledger: MoneyLedger,
+  itemId: string,
+  orderer: Orderer,
+): Promise<'spent' | 'held' | undefined> {
+  if (orderer.service === undefined) return undefined
+  const reservation = (await findReservation(ledger, itemId))?.reservation
+  if (!isReserved(reservation) || elsewhere(reservation, orderer, true) === undefined) return undefined
+  return elsewhere(reservation, orderer, await isSpent(ledger, itemId, reservation))
+}
+
+/**
+ * Winc that a payment, or spent credits, have paid for an item of so many bytes; undefined: it is not paid. The service of the
+ * orderer has what is held back from now on: any other one learns that it is paid there (`spent`), or is about to be (`held`).
+ */
+export async function paidFor(
+  ledger: MoneyLedger,
+  itemId: string,
+  bytes: number,
+  orderer: Orderer,
+): Promise<bigint | 'spent' | 'held' | undefined> {
+  for (let tries = 0; tries < attemptsMax; tries += 1) {
+    const found = await findReservation(ledger, itemId)
+    const held = found?.reservation
+    if (!isReserved(held)) return undefined
+    const isOver = await isSpent(ledger, itemId, held)
+    const other = elsewhere(held, orderer, isOver)
+    if (other !== undefined) return other
+    if (isBeyond(held.bytes, bytes) || !(isOver || isOfPayment(held))) return undefined
+    const winc = BigInt(totalOf(held))
+    if (isOver || isNoted(held, orderer)) return winc
+    const records = [changed(itemId, { ...held, ...serviceOf(orderer) }, found?.version)]
+    if (!isRejected(await ledger.commit({ transfers: [], records }))) return winc
+  }
+  return 'held'
+}
+
+/** Whether the record states already that the orderer's service counts on it. */
+function isNoted(held: Reservation, { service, atMs = 0 }: Orderer): boolean {
+  if (service === undefined) return true
+  return held.service === service && atMs - (held.heldMs ?? 0) < renewMs
+}
