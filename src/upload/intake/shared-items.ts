@@ -2,6 +2,7 @@ import { type Clock, pause } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import type { ItemsElsewhere, ReceiptFacts } from '../../cluster/items-elsewhere.js'
 import { type Id, idBytes } from '../../format/id.js'
+import { codeOf } from '../../store/blobs.js'
 import { writePatiently } from '../../store/patient-write.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
 import type { Sales } from '../selling/sales.js'
@@ -11,6 +12,9 @@ import { SharedSales } from './shared-sales.js'
 const againMs = 1000
 /** Items that are listed late, of one round. */
 const roundMax = 100
+
+/** Whether an item is listed. `away`: the database does not answer. `unread`: its bytes cannot be read now. */
+type Listed = 'listed' | 'away' | 'unread'
 
 export interface SharedItemsParts {
   readonly uploads: Uploads
@@ -72,22 +76,42 @@ export class SharedItems {
   /** The item is accepted: resolves when it is listed, or waits for the database. */
   async list(item: AcceptedItem): Promise<void> {
     this.#fresh.add(item.id)
-    if (await this.#listed(item)) this.#over.add(item.id)
+    if ((await this.#listed(item)) === 'listed') this.#over.add(item.id)
     this.#fresh.delete(item.id)
   }
 
-  async #listed(item: AcceptedItem): Promise<boolean> {
-    const { items, noting } = this.parts
+  async #listed(item: AcceptedItem): Promise<Listed> {
+    const { items, uploads } = this.parts
     const bundle = idBytes(item.id)
     const { receivedMs, deadlineHeight, winc } = item
     const receipt = { receivedMs, deadlineHeight, winc }
-    if (!(await items.add([{ id: bundle, bundle, receipt }]))) return false
-    if (item.isBundle !== true || item.released === true) return true
-    for await (const { ids } of noting.idsIn(item)) {
-      if (!(await items.add(ids.map((id) => ({ id, bundle }))))) return false
+    if (!(await items.add([{ id: bundle, bundle, receipt }]))) return 'away'
+    if (item.isBundle !== true) return 'listed'
+    // Its bytes may have been removed meanwhile.
+    const now = uploads.find(item.id)
+    const inside = now === undefined || now.released === true ? 'listed' : await this.#insideListed(now)
+    if (inside === 'listed') await this.#selling.over(item.id)
+    return inside
+  }
+
+  async #insideListed(item: AcceptedItem): Promise<Listed> {
+    const { items, noting, logger } = this.parts
+    const bundle = idBytes(item.id)
+    try {
+      for await (const { ids } of noting.idsIn(item)) {
+        if (!(await items.add(ids.map((id) => ({ id, bundle }))))) return 'away'
+      }
+      return 'listed'
+    } catch (error) {
+      const code = codeOf(error)
+      if (code === undefined) throw error
+      logger.warn(
+        { id: item.id, code },
+        'what lies in an accepted bundle cannot be listed for other machines',
+      )
+      // What is gone cannot be read later either.
+      return code === 'ENOENT' ? 'listed' : 'unread'
     }
-    await this.#selling.over(item.id)
-    return true
   }
 
   async #run(): Promise<void> {
@@ -98,8 +122,9 @@ export class SharedItems {
       for (const id of due) {
         if (closing.aborted) return
         const item = uploads.find(id)
-        if (item === undefined || (await this.#listed(item))) this.#over.add(id)
-        else break
+        const listed = item === undefined ? 'listed' : await this.#listed(item)
+        if (listed === 'away') break
+        if (listed === 'listed') this.#over.add(id)
       }
       const over = [...this.#over]
       if (over.length === 0) continue
