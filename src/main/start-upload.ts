@@ -79,6 +79,7 @@ export function uploadServiceOf(
       ...(services.paymentUrl === undefined
         ? {}
         : { paymentService: { url: services.paymentUrl, secret: privateSecret(config) } }),
+      isLedgerShared: config.credits.databaseUrl !== undefined,
       ...(publicPaymentUrl === undefined ? {} : { publicPaymentUrl }),
       ...(webhooks?.uploads === true ? { webhooks } : {}),
       ...(isEmbedded(config) ? { mintAt: nodes()[0] ?? '' } : {}),

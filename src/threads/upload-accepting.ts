@@ -246,12 +246,13 @@ interface Money extends Pick<ServiceLine, 'credits' | 'usdc'> {
   close(): Promise<void>
 }
 
-/** This upload service, where others may have the same payment service. */
+/** This upload service, where others may have the same payment service or ledger. */
 function serviceOf(
-  { settings, paymentService }: UploadGiven,
+  { settings, paymentService, isLedgerShared }: UploadGiven,
   { sharedItems }: Pick<UploadRecords, 'sharedItems'>,
 ): ServiceOfSeveral | undefined {
-  const isAlone = settings.cluster.databaseUrl === undefined && paymentService === undefined
+  const isCluster = settings.cluster.databaseUrl !== undefined
+  const isAlone = !isCluster && !isLedgerShared && paymentService === undefined
   return isAlone ? undefined : { name: nodeName(settings), isListing: sharedItems !== undefined }
 }
 

@@ -33,6 +33,8 @@ export interface UploadGiven {
   }
   /** The payment service elsewhere. Where there is neither, only what is free is taken. */
   readonly paymentService?: { readonly url: string; readonly secret: string }
+  /** The payment services of other machines have the same ledger. */
+  readonly isLedgerShared: boolean
   /** Where browsers reach a payment service; absent: pages show no dollars, and link no credits. */
   readonly publicPaymentUrl?: string
   /** Receivers of news about uploads; absent: none. */
