@@ -161,7 +161,7 @@ export class ItemIntake {
     const { id } = item.header
     const outcome = await this.#turns.run(id, async () => {
       const known =
-        this.#known(item.header, how) ?? (await this.#items.elsewhere(item.header, how, this.parts.height()))
+        this.#known(item.header, how) ?? (await this.#items.elsewhere(item.header, this.parts.height()))
       if (known === undefined) return this.#take(item, spooled, uploader, how)
       await how.charge?.giveBack()
       return known

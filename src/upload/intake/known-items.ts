@@ -7,7 +7,6 @@ import type { Sales } from '../selling/sales.js'
 import type { StoredUploads } from '../stored/stored-uploads.js'
 import type { SharedItems } from './shared-items.js'
 import type { Receipted } from './signed-receipts.js'
-import type { TakeTerms } from './take-terms.js'
 
 export interface KnownItemsParts {
   readonly uploads: Pick<Uploads, 'find' | 'around' | 'noteOf' | 'noted'>
@@ -54,15 +53,13 @@ export class KnownItems {
    */
   async elsewhere(
     { id, owner }: ItemHeader,
-    { isSignedHere }: Pick<TakeTerms, 'isSignedHere'>,
     height: number | undefined,
   ): Promise<Receipted | UploadAnswer | undefined> {
     const { listing, store } = this.parts
     const closed = store?.refusal
     if (closed !== undefined) return answerOf(closed)
     const refused = this.refused(id)
-    // What is signed here has a new id each time.
-    if (listing === undefined || isSignedHere === true) return refused
+    if (listing === undefined) return refused
     const facts = await listing.receiptOf(id)
     if (facts === undefined) return (refused ?? this.parts.uploads.noteOf(id)) && unsure
     const isLate = facts !== 'none' && (height === undefined || facts.deadlineHeight < height)
