@@ -84,10 +84,8 @@ export function openUploadAccepting(
   const known = openKnown(tools, records, inBlock, blockedOwners)
   const money = openMoney(given, tools, records, known.noting)
   const { credits, usdc, charging, sharing } = money
-  const bought = usdc === undefined ? {} : { usdc }
-  const service = serviceOf(given, records)
-  const several = service === undefined ? {} : { service }
-  const selling = new ItemSelling({ sales, log: intake, ...watching, ...bought, ...several })
+  const bought = sellerOf(usdc, serviceOf(given, records))
+  const selling = new ItemSelling({ sales, log: intake, ...watching, ...bought })
   const stored = openStoredUploads(given, tools, records, signing, {
     onBrought: (items) => taken(given, items, { inner, charging, announcer, noting: known.noting }),
     onRecovered: () => charging.resume(),
@@ -114,7 +112,6 @@ export function openUploadAccepting(
   })
   return {
     ...bought,
-    ...several,
     ...(credits === undefined ? {} : { credits }),
     intake: itemIntake,
     announcer,
@@ -244,6 +241,14 @@ interface Money extends Pick<ServiceLine, 'credits' | 'usdc'> {
   /** Asks the payment service nothing more. */
   closePayment(): Promise<void>
   close(): Promise<void>
+}
+
+/** How items are sold one by one, and by which of several services. */
+function sellerOf(
+  usdc: ServiceLine['usdc'],
+  service: ServiceOfSeveral | undefined,
+): Pick<UploadAccepting, 'usdc' | 'service'> {
+  return { ...(usdc === undefined ? {} : { usdc }), ...(service === undefined ? {} : { service }) }
 }
 
 /** This upload service, where others may have the same payment service or ledger. */

@@ -14,7 +14,7 @@ import {
 } from './reservation.js'
 
 /** What is held back for an item, as it is written down. */
-export interface Found {
+export interface FoundReservation {
   readonly reservation: Reservation
   readonly version: number
 }
@@ -24,7 +24,10 @@ const attemptsMax = 100
 /** A service that waits states so often that it still counts on a payment. */
 const renewMs = 10_000
 
-export async function findReservation(ledger: MoneyLedger, itemId: string): Promise<Found | undefined> {
+export async function findReservation(
+  ledger: MoneyLedger,
+  itemId: string,
+): Promise<FoundReservation | undefined> {
   const stored = await ledger.record(reservationKind, itemId)
   if (stored === undefined) return undefined
   return { reservation: JSON.parse(stored.value) as Reservation, version: stored.version }

@@ -68,7 +68,7 @@ function isCountedOn(held: Reservation): boolean {
   return isOfPayment(held) || holdersOf(held).length > 0
 }
 
-/** Which upload service has what takes the place of `before`: the one that has that and is not gone, else the one that orders it. */
+/** Which upload service has what takes the place of `before`: the one that has that, unless it is gone; else the orderer. */
 export function serviceAfter(
   before: Reservation | undefined,
   orderer: Orderer,

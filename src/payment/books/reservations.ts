@@ -3,7 +3,7 @@ import { type CommitOrder, isRejected, type RecordChange } from '../../ledger/le
 import type { MoveOrder } from '../../ledger/transfer.js'
 import { isBeyond, type UsdcFinished, usdcShare } from '../credits-port.js'
 import { type BackParts, givenBack } from './given-back.js'
-import { type Found, findReservation, isSpent, paidFor, takenElsewhere } from './paid-items.js'
+import { type FoundReservation, findReservation, isSpent, paidFor, takenElsewhere } from './paid-items.js'
 import {
   brokenReservation,
   carriedOver,
@@ -97,7 +97,7 @@ export class Reservations {
 
   constructor(private readonly parts: ReservationsParts) {}
 
-  find(itemId: string): Promise<Found | undefined> {
+  find(itemId: string): Promise<FoundReservation | undefined> {
     return findReservation(this.parts.ledger, itemId)
   }
 
@@ -194,7 +194,7 @@ export class Reservations {
    * was spent stays anyway. What is too little is given back.
    */
   async #join(
-    found: Found,
+    found: FoundReservation,
     order: CreditsHold,
     winc: bigint,
   ): Promise<Omit<Held, 'wallet'> | Refusal | 'changed'> {
@@ -386,7 +386,7 @@ export class Reservations {
   }
 
   /** False: it has changed meanwhile. */
-  async #giveBack(itemId: string, { reservation, version }: Found): Promise<boolean> {
+  async #giveBack(itemId: string, { reservation, version }: FoundReservation): Promise<boolean> {
     const { transfers, records } = await givenBack(this.parts, itemId, reservation)
     const given = changed(itemId, { ...reservation, refunded: true }, version)
     return !isRejected(await this.parts.ledger.commit({ transfers, records: [given, ...records] }))

@@ -8,7 +8,7 @@ import { jsonAnswer, textAnswer, type UploadAnswer } from '../calls/upload-answe
 import type { Uploader } from '../calls/uploader.js'
 import { lengthOf, type SingleUpload } from '../intake/single-upload.js'
 import type { Purchase, Sales } from '../selling/sales.js'
-import { type ServiceOfSeveral, takenElsewhere } from '../selling/several-services.js'
+import { elsewhereAnswer, type ServiceOfSeveral } from '../selling/several-services.js'
 import { OpenPromises, type PromiseOver } from './open-promises.js'
 
 export interface UsdcUploadsParts {
@@ -235,7 +235,7 @@ export class UsdcUploads {
     if ('paid' in paid) return paid
     const { elsewhere } = paid
     if (elsewhere !== undefined)
-      return { answer: takenElsewhere(elsewhere, this.parts.service), isOpen: false }
+      return { answer: elsewhereAnswer(elsewhere, this.parts.service), isOpen: false }
     return { answer: answered(paid), isOpen: paid.status === 503 }
   }
 }

@@ -22,7 +22,7 @@ import {
   type ItemCharge,
 } from './charging.js'
 import type { OldItems } from './old-items.js'
-import { type ServiceOfSeveral, takenElsewhere } from './several-services.js'
+import { elsewhereAnswer, type ServiceOfSeveral } from './several-services.js'
 
 /** A client gets 503 within a second where the payment service does not answer. */
 const patienceMs = 900
@@ -127,7 +127,7 @@ export class CreditCharging implements Charging {
     if (!reserved.paid) {
       await this.#forget(header.id)
       const { elsewhere } = reserved
-      if (elsewhere !== undefined) return takenElsewhere(elsewhere, this.service)
+      if (elsewhere !== undefined) return elsewhereAnswer(elsewhere, this.service)
       return reserved.isUnknownWallet ? freeExhausted(bytes) : fixedAnswers.unpaid
     }
     // The entry is on disk, so the client need not wait for the payment service.

@@ -18,7 +18,7 @@ const answers: Readonly<Record<'spent' | 'listed' | 'held', UploadAnswer>> = {
 }
 
 /** The answer to an item that another upload service has accepted (`spent`), or is about to (`held`). */
-export function takenElsewhere(
+export function elsewhereAnswer(
   elsewhere: 'spent' | 'held',
   service: Pick<ServiceOfSeveral, 'isListing'> | undefined,
 ): UploadAnswer {
