@@ -11,6 +11,9 @@ export interface Evictable {
   readonly weight: number
 }
 
+/** Of the parties of a client its address range is the last. */
+const addressLevel = 2
+
 /** What one party holds: of an address range its holders, else narrower parties. */
 class Share<One> {
   places = 0
@@ -74,9 +77,26 @@ export class EvictionOrder<One extends Evictable> {
     return [weightOf(one), weightOf(other)]
   }
 
-  /** The emptiest and oldest of who has most places (of several, who holds least). Undefined: nobody can give one up. */
-  forPlace(): One | undefined {
-    return narrowest(this.#all, ({ byPlaces }) => byPlaces.highest)?.holders.lowest
+  /**
+   * Whose place a newcomer gets: the emptiest and oldest of who has most places (of several, who holds least), at the widest
+   * level at which that is more than the newcomer has. Otherwise the newcomer's own. What holds bytes goes for another network
+   * only where its own has as many places all the same then. `parties`: the newcomer's. `ownPlaces`: those at each level, with
+   * those that cannot be given up. Undefined: nobody has to give one up.
+   */
+  forPlaceOf(parties: Parties, ownPlaces: readonly number[]): One | undefined {
+    let share = this.#all
+    for (const [level, name] of parties.entries()) {
+      const most = byPlaces(share)
+      const own = this.#shares.get(keyOf(level, name))
+      if (most !== undefined && most !== own) {
+        const victim = (narrowest(most, byPlaces) ?? most).holders.lowest
+        const ahead = level < addressLevel && (victim?.weight ?? 0) > 0 ? 1 : 0
+        if (most.places > (ownPlaces[level] ?? 0) + ahead) return victim
+      }
+      if (own === undefined) return undefined
+      share = own
+    }
+    return share.holders.lowest
   }
 
   /** Of who holds most bytes the one that has not grown for the longest time. Undefined: nobody can give any up. */
@@ -112,6 +132,10 @@ export class EvictionOrder<One extends Evictable> {
 
 function keyOf(level: number, name: string): string {
   return `${level} ${name}`
+}
+
+function byPlaces<One>(share: Share<One>): Share<One> | undefined {
+  return share.byPlaces.highest
 }
 
 /** The address range that is reached from the widest share on; undefined: nobody holds anything. */

@@ -22,7 +22,8 @@ import { overtaken, type PartRecords } from './part-records.js'
 import type { PartStore } from './part-store.js'
 import { outcomeOf } from './upload-outcome.js'
 
-const againMs = 2000
+/** After a try that decided nothing; each time twice as long, up to a bound. */
+const againMs = { first: 2000, most: 300_000 } as const
 /** While another machine puts an upload together, it is looked at so often. */
 const elsewhereMs = 400
 /** Who has accepted the item of an upload has so long to state it. */
@@ -93,37 +94,37 @@ export class Finishing {
   drive(id: string, uploader: Uploader): void {
     const live = this.host.live(id)
     if (live === undefined || live.isDriven) return
-    this.#setBusy(live, { isDriven: true })
+    live.isDriven = true
     const act = async (): Promise<void> => {
+      let waitMs: number = againMs.first
       while (!this.closing.aborted && this.host.live(id) === live) {
         const answer = await this.attempt(id, live, uploader)
         if (outcomeOf(answer) !== undefined) break
-        await pause(againMs, this.closing)
+        await pause(waitMs, this.closing)
+        waitMs = Math.min(2 * waitMs, againMs.most)
       }
-      this.#setBusy(live, { isDriven: false })
+      live.isDriven = false
     }
     void this.host.follow(act())
-  }
-
-  /** What is being put together is not dropped for others. */
-  #setBusy(live: Live, changed: Partial<Pick<Live, 'isDriven'>> = {}): void {
-    Object.assign(live, changed)
-    this.parts.room.setBusy(live.holder, live.isDriven || live.attempt !== undefined)
   }
 
   /** One at a time: who comes while it runs has its answer, too. */
   attempt(id: string, live: Live, uploader: Uploader): Promise<UploadAnswer> {
     live.attempt ??= this.host.follow(this.#attempt(id, live, uploader)).finally(() => {
       delete live.attempt
-      this.#setBusy(live)
     })
-    this.#setBusy(live)
     return live.attempt
   }
 
   async #attempt(id: string, live: Live, uploader: Uploader): Promise<UploadAnswer> {
-    const act = (turn: ReadingTurn): Promise<UploadAnswer | undefined> =>
-      this.#claimed(id, live, uploader, turn).catch(diskAnswer)
+    const act = async (turn: ReadingTurn): Promise<UploadAnswer | undefined> => {
+      // It was dropped for another while it waited for its place, or cancelled.
+      if (this.host.live(id) !== live) return this.#over(id)
+      // What is being put together is not dropped for others; what waits for its place or its next try is.
+      this.parts.room.setBusy(live.holder, true)
+      const answer = this.#claimed(id, live, uploader, turn).catch(diskAnswer)
+      return answer.finally(() => this.parts.room.setBusy(live.holder, false))
+    }
     for (;;) {
       const isPaid = this.parts.records.find(id)?.paid?.facts !== undefined
       const kind = placeKindOf(isPaid, live.holder.bytes)

@@ -13,7 +13,8 @@ export function outcomeOf({
   failed,
 }: UploadAnswer): Exclude<MultipartRecord['state'], 'open' | 'asked'> | undefined {
   if (status === 200 || status === 202) return 'finalized'
-  if (status < 400 || status >= 500) return undefined
+  // With 429 nothing is wrong with the item: its client has done too much of something.
+  if (status < 400 || status >= 500 || status === 429) return undefined
   if (failed !== undefined) return `${failed}_failed`
   return status === 402 ? 'underfunded' : 'invalid'
 }

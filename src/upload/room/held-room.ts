@@ -75,6 +75,8 @@ export class HeldRoom {
   /** By address range. */
   readonly #bytesOf = new Map<string, number>()
   readonly #placesOf = new Map<string, number>()
+  /** By provider, network and address range with the level in front: places of what is not paid for. */
+  readonly #placesAt = new Map<string, number>()
   #places = 0
   #bytes = 0
   #files = 0
@@ -95,6 +97,7 @@ export class HeldRoom {
     const holder = new Holder(terms, Math.ceil(maxBytes / filesMax))
     this.#places += holder.places
     if (terms.client !== undefined) count(this.#placesOf, terms.client, holder.places)
+    this.#countPlaces(holder, holder.places)
     this.#rank(holder)
     return holder
   }
@@ -107,6 +110,12 @@ export class HeldRoom {
     this.#order.remove(holder)
     this.#places -= holder.places
     if (holder.client !== undefined) count(this.#placesOf, holder.client, -holder.places)
+    this.#countPlaces(holder, -holder.places)
+  }
+
+  #countPlaces({ parties, isPaid }: Holder, places: number): void {
+    if (!isPaid)
+      for (const [level, name] of parties.entries()) count(this.#placesAt, `${level} ${name}`, places)
   }
 
   /** `isBusy`: it must not be dropped now. */
@@ -132,13 +141,18 @@ export class HeldRoom {
     this.#rank(holder)
   }
 
-  /** Makes a place for one more open upload. An answer: there is none. */
+  /**
+   * Makes a place for one more open upload: of those that have more than this client, and of what holds bytes only where it has
+   * one less then. An answer: there is none.
+   */
   placeFor(client: string | undefined): UploadAnswer | undefined {
     if (client !== undefined && (this.#placesOf.get(client) ?? 0) >= placesEachMax)
       return textAnswer(429, 'Too many of your uploads are open: finish or cancel some', again)
     const { placesMax = usualPlacesMax } = this.bounds
+    const parties = partiesOf(client ?? '')
     while (this.#places >= placesMax) {
-      const victim = this.#order.forPlace()
+      const own = parties.map((name, level) => this.#placesAt.get(`${level} ${name}`) ?? 0)
+      const victim = this.#order.forPlaceOf(parties, own)
       if (victim === undefined) return textAnswer(503, 'Too many uploads are open', again)
       this.#drop(victim)
     }

@@ -137,3 +137,54 @@ t.test('who waits for the payment service does not keep others from being read',
   go()
   for (const one of slow) t.match(await one, { status: 200 })
 })
+
+t.test('uploads that are refused again and again leave places for others', async (t) => {
+  const placesMax = 40
+  const tried = new Set<string>()
+  const never = textAnswer(503, 'too many items of this wallet came from this network')
+  const intake: Intake = {
+    accept: async ({ header: { id } }) => {
+      tried.add(id)
+      return never
+    },
+  }
+  const scene = await sceneOf(t, intake, placesMax)
+  const { open } = scene
+  const crowd = Array.from({ length: placesMax }, (_, at) => scene.begun(`11.22.33.${at % 12}`))
+  for (const { id } of crowd) open.drive(id, uploader)
+  t.ok(await eventually('all were tried', () => tried.size === placesMax))
+  await pause(100)
+  const friend = open.begin({ chunkBytes: 5_242_880, client: honest })
+  if ('status' in friend) throw new Error(`no place: ${friend.text}`)
+  const live = open.live(friend.id)
+  t.ok(live !== undefined && open.hold(live, 5_242_880, 1) === undefined)
+  for (let at = 0; at < 100; at += 1) {
+    const begun = open.begin({ chunkBytes: 5_242_880, client: `11.22.33.${at % 12}` })
+    if ('id' in begun) open.drive(begun.id, uploader)
+  }
+  t.equal(open.live(friend.id), live, 'nor does a stranger take what was found')
+  t.equal(open.listed(0).open, placesMax)
+})
+
+t.test('what is dropped while it waits for its place is not put together', async (t) => {
+  let go = (): void => undefined
+  const answered = new Promise<void>((resolve) => {
+    go = resolve
+  })
+  let accepted = 0
+  const accept = async ({ header: { id } }: ReadItem): Promise<UploadAnswer> => {
+    accepted += 1
+    await answered
+    return jsonAnswer(200, { id })
+  }
+  const scene = await sceneOf(t, { accept })
+  const crowd = Array.from({ length: 128 }, () => attempted(scene, scene.begun('198.51.100.1')))
+  t.ok(await eventually('all places are taken', () => accepted === 128))
+  const late = scene.begun(honest)
+  const attempt = attempted(scene, late)
+  scene.open.drop(late.id)
+  go()
+  t.match(await attempt, { status: 404 })
+  for (const one of crowd) t.match(await one, { status: 200 })
+  t.equal(accepted, 128)
+})

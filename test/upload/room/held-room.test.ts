@@ -62,6 +62,23 @@ t.test('what is paid for or being put together is never dropped', async (t) => {
   t.ok(busy[0]?.isDropped)
 })
 
+t.test('a beginning takes no place of who has sent bytes and has as few places', async (t) => {
+  const { room, enter } = roomOf(4, 1e9)
+  const friend = enter('192.0.2.7', 5_000_000)
+  const crowd = [0, 1, 2].map((at) => enter(`198.51.100.${at}`, 211))
+  for (const { holder } of crowd) room.setBusy(holder, true)
+  t.match(room.placeFor('198.51.100.9'), { status: 503 }, 'who has more places that are busy')
+  t.match(room.placeFor('203.0.113.1'), { status: 503 }, 'who has none yet')
+  t.notOk(friend.isDropped)
+  for (const { holder } of crowd) room.setBusy(holder, false)
+  for (let turn = 0; turn < 20; turn += 1) {
+    const client = turn % 2 === 0 ? '198.51.100.9' : `203.0.${turn}.1`
+    t.equal(room.placeFor(client), undefined)
+    enter(client)
+  }
+  t.notOk(friend.isDropped, 'whoever begins, and however often')
+})
+
 t.test('bytes are taken from who holds most, as long as that is fair', async (t) => {
   const { room, enter } = roomOf(100, 1000)
   const large = ['10.1.0.1', '10.1.0.2', '10.1.0.3', '10.2.0.1'].map((client) => enter(client, 240))
