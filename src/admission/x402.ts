@@ -140,7 +140,7 @@ export class X402 implements Payments {
     const { payment, payer, units } = order
     if (reply.state === 'good' || reply.state === 'made') return reply.state
     if (reply.state === 'busy')
-      return plain(503, 'payment_service_unavailable', 'busy: retry with the same payment', 1)
+      return plain(503, 'payment_service_unavailable', 'busy: retry with the same payment', 1, unrequested)
     if (reply.state !== 'refused') this.#outcomes[reply.state].add(1)
     switch (reply.state) {
       case 'settled': {
@@ -167,6 +167,7 @@ export class X402 implements Payments {
           'payment_service_unavailable',
           'payments cannot be taken now; nothing was charged',
           5,
+          unrequested,
         )
     }
   }
@@ -273,14 +274,23 @@ function isBrowser(request: Request): boolean {
   return takesPages && (request.header('user-agent')?.includes('Mozilla') ?? false)
 }
 
+/** Stated where no settlement was requested for this order. One for the same payment may have been before. */
+const unrequested = { requested: false }
+
 /** An answer without an offer: a client that gets one would sign again. */
-function plain(status: 400 | 429 | 503, error: string, message: string, retrySeconds?: number): Denial {
+function plain(
+  status: 400 | 429 | 503,
+  error: string,
+  message: string,
+  retrySeconds?: number,
+  more: object = {},
+): Denial {
   const retry = retrySeconds === undefined ? '' : `\r\nRetry-After: ${retrySeconds}`
   return {
     status,
     contentType: 'application/json; charset=utf-8',
     lines: `\r\nCache-Control: no-store${retry}`,
-    body: `${JSON.stringify({ error, code: codeOfStatus(status), message })}\n`,
+    body: `${JSON.stringify({ error, code: codeOfStatus(status), message, ...more })}\n`,
     reason: `${error}: ${message}`,
   }
 }

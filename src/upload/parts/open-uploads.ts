@@ -52,6 +52,7 @@ export class OpenUploads implements FinishingHost {
     this.#sweepAgain()
     if (records.isShared) this.#lookAround()
     for (const record of open) if (record.state === 'asked') this.drive(record.id, uploaderIn(record))
+    for (const record of open) paid?.lookAfter(record, (id) => this.drop(id))
     for (const record of [...records.due('owed', Infinity, Infinity), ...open])
       if (record.paid?.owes !== undefined) paid?.end(record)
   }
@@ -187,7 +188,9 @@ export class OpenUploads implements FinishingHost {
     if (crowded !== undefined) return crowded
     const { id = randomUUID() } = terms
     const now = clock.now()
-    const record: MultipartRecord = { ...terms, id, createdMs: now, changedMs: now, state: 'open' }
+    // One whose payment is not decided is looked at again, by whichever machine sweeps.
+    const due = terms.paid === undefined ? {} : { dueMs: now + sweepEveryMs }
+    const record: MultipartRecord = { ...terms, id, createdMs: now, changedMs: now, state: 'open', ...due }
     records.put(record)
     this.#enter(record, new Map())
     return record
@@ -333,6 +336,7 @@ export class OpenUploads implements FinishingHost {
     // What was paid for and never used becomes credits first.
     records.put(isExpired && record.paid?.owes === undefined ? owing(later, 'refund') : later)
     if (isExpired) paid?.end(record)
+    else paid?.lookAfter(record, (id) => this.drop(id))
     return true
   }
 

@@ -1,5 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { type Clock, pause } from '../../actor/clock.js'
+import { FreeShares, type Leave } from '../../actor/free-shares.js'
 import { EngineAway } from '../../cluster/engine-away.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
@@ -10,13 +11,14 @@ import { jsonAnswer, tooLarge, type UploadAnswer } from '../calls/upload-answers
 import type { Uploads } from '../records/uploads.js'
 import type { Brought, UsdcUploads } from '../requests/usdc-uploads.js'
 import type { Charged } from '../selling/charging.js'
+import type { Purchase } from '../selling/sales.js'
 import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
 import type { MultipartRecord, PaidUpload } from './multipart-record.js'
 import type { PartRecords } from './part-records.js'
 
 export interface PaidPartsParts {
-  readonly payments: Pick<UsdcUploads, 'brought' | 'gate' | 'offer' | 'purchase'>
-  readonly usdc: Pick<UsdcPort, 'finish'>
+  readonly payments: Pick<UsdcUploads, 'brought' | 'gate' | 'offer' | 'promise' | 'purchase'>
+  readonly usdc: Pick<UsdcPort, 'finish' | 'outcome'>
   readonly credits: Pick<CreditsPort, 'refund'>
   readonly records: PartRecords
   readonly uploads: Pick<Uploads, 'ofHold'>
@@ -38,7 +40,32 @@ export interface UploadBeginnings {
 }
 
 const againMs = 2000
+/** Uploads whose payments are not decided, of all clients and of one: they take places that nobody has paid for. */
+const [movingMax, movingEachMax] = [512, 32] as const
+/** An order that nobody knows of may still be on its way to a payment service elsewhere for so long. */
+const onWayMs = 90_000
 const noStore = '\r\nCache-Control: no-store'
+
+/** An upload whose payment is not decided. */
+interface Moving {
+  readonly leave: Leave
+  readonly drop: (id: string) => void
+  /** Requests that bring the payment now. */
+  requests: number
+  /** An order to settle it may have arrived. */
+  mayMove: boolean
+  /** The end of the last request, by the monotonic clock. */
+  sinceMs: number
+}
+
+const tooManyMoving = jsonAnswer(
+  429,
+  {
+    error: 'too_many_payments',
+    message: 'payments of this network are being settled: wait for some of them',
+  },
+  '\r\nRetry-After: 5',
+)
 
 /**
  * Uploads in parts that are paid for in USDC: at their beginning, by the size that is announced there. Parts beyond it are
@@ -47,6 +74,9 @@ const noStore = '\r\nCache-Control: no-store'
 export class PaidParts {
   readonly #closing = new AbortController()
   readonly #underWay = new Map<string, Promise<void>>()
+  readonly #moving = new Map<string, Moving>()
+  readonly #places = new FreeShares(movingMax, movingEachMax)
+  #looking: Promise<void> | undefined
 
   constructor(private readonly parts: PaidPartsParts) {}
 
@@ -89,24 +119,131 @@ export class PaidParts {
     const isOther = known !== undefined && (known.paid?.bytes !== bytes || known.client !== client)
     if (isOther) return purchase.refuse('used')
     if (known?.paid?.facts !== undefined) return this.#created(known)
-    // What is paid for is never dropped for another: so nothing begins that no money will follow.
-    const worthless = known === undefined ? await payments.gate(brought, bytes) : undefined
-    if (worthless !== undefined) return worthless
-    const paid: PaidUpload = { payment: brought.name, bytes }
-    // Written down before the money moves: a kill in between leaves word of what is to be given back.
-    const begun = known ?? records.find(id) ?? begin({ id, chunkBytes: size, paid })
-    if ('status' in begun) return begun
+    const promised = payments.promise(brought)
+    try {
+      // What is paid for is never dropped for another: so nothing begins that no money will follow.
+      const worthless = known === undefined ? await payments.gate(brought, bytes, promised) : undefined
+      if (worthless !== undefined) return worthless
+      const isKnown = records.find(id) !== undefined
+      const moving = this.#movingOf(id, client, drop, isKnown)
+      if (moving === undefined) return tooManyMoving
+      moving.requests += 1
+      try {
+        const paid: PaidUpload = { payment: brought.name, bytes }
+        // Written down before the money moves: a kill in between leaves word of what is to be given back.
+        const begun = records.find(id) ?? begin({ id, chunkBytes: size, paid })
+        return 'status' in begun ? begun : await this.#collected(id, paid, purchase, moving)
+      } finally {
+        this.#left(id, moving)
+      }
+    } finally {
+      promised.over()
+    }
+  }
+
+  /** Moves the money, and begins the upload with it. */
+  async #collected(
+    id: string,
+    paid: PaidUpload,
+    purchase: Pick<Purchase, 'collect'>,
+    moving: Moving,
+  ): Promise<UploadAnswer> {
+    const { records } = this.parts
     await records.written(id)
-    const facts = await purchase.collect(id)
+    const facts = await purchase.collect(id).catch((error: unknown) => {
+      moving.mayMove = true
+      throw error
+    })
     const record = records.find(id)
     if (record === undefined) return jsonAnswer(503, { error: 'try again' }, '\r\nRetry-After: 2')
     if ('answer' in facts) {
-      if (!facts.isOpen && record.paid?.facts === undefined) drop(id)
+      // That we were busy does not state that anything may move.
+      if (facts.isOpen && facts.isUnsent !== true) moving.mayMove = true
       return facts.answer
     }
-    const ended = { ...record, paid: { ...paid, facts } }
+    const ended = paidBy(record, { ...paid, facts })
     records.put(ended)
     return this.#created(ended)
+  }
+
+  /** Undefined: too many of this client, its network or all are not decided. `isKnown`: it was begun before. */
+  #movingOf(
+    id: string,
+    client: string | undefined,
+    drop: (id: string) => void,
+    isKnown: boolean,
+  ): Moving | undefined {
+    const known = this.#moving.get(id)
+    if (known !== undefined) return known
+    // One that was begun has its place already: by an earlier process, or on another machine.
+    const leave = isKnown ? this.#places.force(client ?? '') : this.#places.take(client ?? '')
+    if (typeof leave === 'string') return undefined
+    const moving = { leave, drop, requests: 0, mayMove: isKnown, sinceMs: this.parts.clock.monotonic() }
+    this.#moving.set(id, moving)
+    return moving
+  }
+
+  /** A request is over. What no money can follow is gone with the last one; else it is looked at until it is decided. */
+  #left(id: string, moving: Moving): void {
+    moving.requests -= 1
+    moving.sinceMs = this.parts.clock.monotonic()
+    if (moving.requests > 0 || this.#moving.get(id) !== moving) return
+    if (!this.#isUnpaid(id)) this.#decided(id, moving)
+    else if (!moving.mayMove) {
+      this.#decided(id, moving)
+      moving.drop(id)
+    } else this.#look()
+  }
+
+  #isUnpaid(id: string): boolean {
+    const paid = this.parts.records.find(id)?.paid
+    return paid !== undefined && paid.facts === undefined && !isOwed(paid)
+  }
+
+  #decided(id: string, moving: Moving): void {
+    moving.leave()
+    if (this.#moving.get(id) === moving) this.#moving.delete(id)
+  }
+
+  /** An upload that was left before its payment was decided: it is looked at until it is. */
+  lookAfter({ id, client }: MultipartRecord, drop: (id: string) => void): void {
+    if (this.#moving.has(id) || !this.#isUnpaid(id)) return
+    this.#movingOf(id, client, drop, true)
+    this.#look()
+  }
+
+  #look(): void {
+    if (this.#closing.signal.aborted) return
+    this.#looking ??= this.#lookAll().finally(() => {
+      this.#looking = undefined
+    })
+  }
+
+  async #lookAll(): Promise<void> {
+    const { signal } = this.#closing
+    while (this.#moving.size > 0 && !signal.aborted) {
+      await pause(againMs, signal)
+      for (const [id, moving] of this.#moving)
+        if (moving.requests === 0 && !signal.aborted) await this.#lookAt(id, moving)
+    }
+  }
+
+  async #lookAt(id: string, moving: Moving): Promise<void> {
+    const { records, usdc, clock } = this.parts
+    const paid = records.find(id)?.paid
+    if (paid === undefined || !this.#isUnpaid(id)) return this.#decided(id, moving)
+    const outcome = await usdc.outcome({ payment: paid.payment, itemId: id, bytes: paid.bytes })
+    const record = records.find(id)
+    if (isRefusal(outcome) || moving.requests > 0 || record === undefined || !this.#isUnpaid(id)) return
+    if (outcome.paid) {
+      const { winc, transaction, payer, network, lines } = outcome
+      records.put(paidBy(record, { ...paid, facts: { winc, transaction, payer, network, lines } }))
+      return this.#decided(id, moving)
+    }
+    const isOnWay = outcome.state === 'unknown' && clock.monotonic() - moving.sinceMs < onWayMs
+    if (outcome.state === 'open' || isOnWay) return
+    this.#decided(id, moving)
+    moving.drop(id)
   }
 
   async #created(record: MultipartRecord): Promise<UploadAnswer> {
@@ -165,8 +302,13 @@ export class PaidParts {
 
   async close(): Promise<void> {
     this.#closing.abort()
-    await Promise.all(this.#underWay.values())
+    await Promise.all([...this.#underWay.values(), this.#looking])
   }
+}
+
+/** From now on it is looked at when it expires. */
+function paidBy({ dueMs: _, ...record }: MultipartRecord, paid: PaidUpload): MultipartRecord {
+  return { ...record, paid }
 }
 
 function created({ id, chunkBytes: chunkSize, paid }: MultipartRecord): UploadAnswer {

@@ -236,8 +236,13 @@ export class UsdcUploads {
     const { elsewhere } = paid
     if (elsewhere !== undefined)
       return { answer: elsewhereAnswer(elsewhere, this.parts.service), isOpen: false }
-    return { answer: answered(paid), isOpen: paid.status === 503 }
+    return { answer: answered(paid), isOpen: paid.status === 503, isUnsent: isUnsent(paid) }
   }
+}
+
+/** The payment service states that it has requested nothing for this order (`X402`). */
+function isUnsent({ json }: UsdcAnswer): boolean {
+  return typeof json === 'object' && json !== null && 'requested' in json && json.requested === false
 }
 
 /** Of a payment that was made nothing is held. */

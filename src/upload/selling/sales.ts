@@ -34,6 +34,15 @@ export interface Sale {
   readonly paid?: PaidFacts
 }
 
+/** The answer where no money has moved. */
+export interface Uncollected {
+  readonly answer: UploadAnswer
+  /** It may still move, by this order or by an earlier one. */
+  readonly isOpen: boolean
+  /** Not by this order: nobody got it. */
+  readonly isUnsent?: boolean
+}
+
 /** Payment for a single item: it is settled after the item is stored, and before the item is accepted. */
 export interface Purchase {
   readonly payment: string
@@ -45,8 +54,8 @@ export interface Purchase {
   request(id: Id): string
   /** Why the payment cannot be taken for this. */
   refuse(why: 'used' | 'identifier'): Promise<UploadAnswer>
-  /** Moves the money. `isOpen`: it may still move. */
-  collect(itemId: string): Promise<PaidFacts | { readonly answer: UploadAnswer; readonly isOpen: boolean }>
+  /** Moves the money, or tells why it did not. */
+  collect(itemId: string): Promise<PaidFacts | Uncollected>
 }
 
 /** Sales on disk: one for each payment that was brought for an item. */

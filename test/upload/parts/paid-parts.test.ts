@@ -81,6 +81,7 @@ async function scene(
   const money = new PaidParts({
     payments: {} as PaidPartsParts['payments'],
     usdc: {
+      outcome: async () => ({ paid: false, state: 'open' }),
       finish: async ({ bytes }) => {
         ended.push(`spent for ${bytes} bytes`)
         return { status: 'confirmed', winc: '1000', refundWinc: '0' }

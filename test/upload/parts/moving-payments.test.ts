@@ -1,0 +1,140 @@
+/** Uploads in parts whose payments are not decided: they stay no longer than money can follow, and few of each network. */
+
+import t, { type Test } from 'tap'
+import { type Clock, systemClock } from '../../../src/actor/clock.js'
+import type { Request } from '../../../src/http/exchange.js'
+import type { UsdcOutcome } from '../../../src/payment/credits-port.js'
+import { jsonAnswer, type UploadAnswer } from '../../../src/upload/calls/upload-answers.js'
+import type { MultipartRecord } from '../../../src/upload/parts/multipart-record.js'
+import { MultipartRecords } from '../../../src/upload/parts/multipart-records.js'
+import { PaidParts, type PaidPartsParts } from '../../../src/upload/parts/paid-parts.js'
+import { openUploadTables } from '../../../src/upload/records/uploads.js'
+import type { PaidFacts, Purchase, Uncollected } from '../../../src/upload/selling/sales.js'
+import { eventually } from '../../eventually.js'
+
+const answer = jsonAnswer(503, {})
+const busy: Uncollected = { answer, isOpen: true, isUnsent: true }
+const pending: Uncollected = { answer, isOpen: true }
+const made = { winc: '7', transaction: '0x1', payer: '0xa', network: 'base', lines: '' }
+
+interface Scene {
+  /** Begins an upload by a payment of this name. */
+  create(payment: string, client?: string): Promise<UploadAnswer>
+  /** What is open. */
+  open(): MultipartRecord[]
+  collected: (id: string) => Promise<PaidFacts | Uncollected>
+  outcome: UsdcOutcome
+  aheadMs: number
+}
+
+function sceneOf(t: Test): Scene {
+  const environment = openUploadTables(t.testdir())
+  const records = new MultipartRecords(environment, systemClock)
+  const ids = new Set<string>()
+  const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + scene.aheadMs }
+  const payments = {
+    brought: ({ path }: Request) => ({ name: path, order: { bytes: 100 } }),
+    promise: () => ({ over: () => undefined, counts: () => true, expired: new Promise(() => undefined) }),
+    gate: async () => undefined,
+    purchase: (): Pick<Purchase, 'collect'> => ({ collect: (id) => scene.collected(id) }),
+  } as unknown as PaidPartsParts['payments']
+  const paid = new PaidParts({
+    payments,
+    usdc: {
+      outcome: async () => scene.outcome,
+      finish: async () => ({ status: 'confirmed', winc: '0', refundWinc: '0' }),
+    },
+    credits: { refund: async () => ({ winc: '0' }) },
+    records,
+    uploads: { ofHold: () => undefined },
+    secret: Buffer.alloc(32),
+    itemMaxBytes: 1e9,
+    clock,
+  })
+  const begin = (terms: Pick<MultipartRecord, 'chunkBytes' | 'paid'> & { readonly id?: string }) => {
+    const { id = '' } = terms
+    const record: MultipartRecord = { ...terms, id, createdMs: 1, changedMs: 1, state: 'open' }
+    records.put(record)
+    ids.add(id)
+    return record
+  }
+  const scene: Scene = {
+    collected: async () => busy,
+    outcome: { paid: false, state: 'unknown' },
+    aheadMs: 0,
+    open: () => [...ids].flatMap((id) => records.find(id) ?? []),
+    async create(payment, client) {
+      const request = { path: payment, query: 'totalBytes=100' } as unknown as Request
+      const drop = (id: string): void => records.remove([id])
+      const created = await paid.create(request, { client, begin, drop })
+      return created ?? jsonAnswer(404, {})
+    },
+  }
+  t.teardown(async () => {
+    await paid.close()
+    await records.close()
+    await environment.close()
+  })
+  return scene
+}
+
+t.test('that this service is busy keeps no upload', async (t) => {
+  const scene = sceneOf(t)
+  t.match(await scene.create('p'), { status: 503 })
+  t.strictSame(scene.open(), [])
+})
+
+t.test('it decides nothing about a payment that may move', async (t) => {
+  const scene = sceneOf(t)
+  scene.collected = async () => pending
+  await scene.create('p')
+  scene.collected = async () => busy
+  await scene.create('p')
+  t.equal(scene.open().length, 1)
+  scene.outcome = { paid: true, payment: 'p', units: '1', ...made } as UsdcOutcome
+  t.ok(await eventually('it is paid for', () => scene.open()[0]?.paid?.facts !== undefined))
+  t.match(await scene.create('p'), { status: 200 })
+})
+
+t.test('nor while another request settles it', async (t) => {
+  const scene = sceneOf(t)
+  let settle = (_: PaidFacts): void => undefined
+  scene.collected = () =>
+    new Promise((resolve) => {
+      settle = resolve
+    })
+  const first = scene.create('p')
+  t.ok(await eventually('it is begun', () => scene.open().length === 1))
+  const settleFirst = (): void => settle(made)
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  const settling = settle
+  scene.collected = async () => busy
+  await scene.create('p')
+  t.equal(scene.open().length, 1)
+  t.equal(settle, settling)
+  settleFirst()
+  t.match(await first, { status: 200 })
+})
+
+t.test('a payment that nobody knows of after a while is not waited for', async (t) => {
+  const scene = sceneOf(t)
+  scene.collected = async () => pending
+  await scene.create('p')
+  scene.outcome = { paid: false, state: 'open' }
+  scene.aheadMs = 100_000
+  await new Promise((resolve) => setTimeout(resolve, 2500))
+  t.equal(scene.open().length, 1, 'it is being settled')
+  scene.outcome = { paid: false, state: 'unknown' }
+  t.ok(await eventually('it is gone', () => scene.open().length === 0))
+})
+
+t.test('one network has few of them, and others begin', async (t) => {
+  const scene = sceneOf(t)
+  scene.collected = async () => pending
+  const statuses: number[] = []
+  for (let at = 0; at < 40; at += 1) statuses.push((await scene.create(`p${at}`, '198.51.100.1')).status)
+  t.strictSame([statuses[31], statuses[32], statuses[39]], [503, 429, 429])
+  for (let at = 0; at < 300; at += 1) await scene.create(`q${at}`, `198.51.100.${at % 256}`)
+  t.ok(scene.open().length <= 512)
+  t.match(await scene.create('r', '203.0.113.1'), { status: 503 }, 'it is begun')
+})
