@@ -9,6 +9,7 @@ import { findRow } from './ids.js'
 import { type RowParts, tableRows } from './index-parts.js'
 import type { SegmentTotals } from './index-segments.js'
 import { forksIn, type IndexTables, openIndexTables, weaveKey } from './index-tables.js'
+import { mendedIn } from './mended.js'
 import { cutBefore, passes, scanSpan, within } from './page-span.js'
 import { decodeRow, type Row } from './row.js'
 import { heightOf, pendingHeight, rowKey } from './row-key.js'
@@ -332,6 +333,11 @@ export class ChainIndex {
       found.push(decodeBlock(height, value))
     }
     return found
+  }
+
+  /** Height of the lowest block that was dropped because its rows were damaged. */
+  get lowestMended(): number | undefined {
+    return mendedIn(this.#tables.indexMeta).lowest
   }
 
   /** How often blocks were dropped, modulo 2^32. */

@@ -51,7 +51,15 @@ export class SegmentMending {
       seen.looked = reports
       this.#looking = this.#look(() => rows)
     }
-    if (this.#looking.next().done === true) this.#looking = undefined
+    try {
+      if (this.#looking.next().done === true) this.#looking = undefined
+    } catch (error) {
+      // Another segment that this one needs is damaged, too: what it began was undone.
+      this.#looking = undefined
+      if (!(error instanceof DamagedSegment)) throw error
+      seen.vain += 1
+      this.log.warn({ err: error }, cannotMend)
+    }
     return true
   }
 
@@ -96,18 +104,24 @@ export class SegmentMending {
     }
     const standing = lost.filter((row) => live.isRemoved?.(row) !== true)
     const heights = new Set(standing.map((row) => live.segment.groups.of(row).height))
+    let [from, to] = [Number.MAX_SAFE_INTEGER, 0]
+    for (const height of heights) [from, to] = [Math.min(from, height), Math.max(to, height)]
     this.tables.environment.write(() => {
       for (const row of standing) this.tables.segments.remove({ live, row })
       this.tables.segments.changed()
       for (const height of heights) this.#dropBlock(height, rows)
       if (heights.size > 0) countFork(this.tables)
       if (heights.size > 0)
-        addMended(this.tables.indexMeta, { segments: 1, rows: standing.length, blocks: heights.size })
+        addMended(this.tables.indexMeta, {
+          segments: 1,
+          rows: standing.length,
+          blocks: heights.size,
+          lowest: from,
+        })
       rows.settle()
     })
     this.tables.segments.changed()
     this.keeper.mend(live.number)
-    const [from, to] = [Math.min(...heights), Math.max(...heights)]
     const about = { path, pages: pages.length, rows: standing.length, blocks: heights.size }
     this.log.warn(heights.size === 0 ? about : { ...about, from, to }, mends)
     return true

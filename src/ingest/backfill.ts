@@ -46,7 +46,7 @@ export class Backfill {
 
   constructor(
     private readonly parts: BackfillParts,
-    /** The first block that is wanted; undefined: the lowest of the index. */
+    /** The first block that is wanted; undefined: only blocks are that were dropped because of damage. */
     private readonly first: number | undefined,
   ) {
     this.#rounds = new Rounds((signal) => this.#round(signal), diskOutage(parts.log, 'older blocks'))
@@ -71,9 +71,9 @@ export class Backfill {
       this.#linked !== undefined && forks === this.#forks && index.block(this.#linked) !== undefined
     const from = known ? this.#linked : index.topHeight()
     this.#forks = forks
-    if (from === undefined) return idleMs
+    const first = this.first ?? index.lowestMended
+    if (from === undefined || first === undefined) return idleMs
     this.#linked = index.linkedDown(from, looksMax)
-    const first = this.first ?? index.blocks(0, from, false, 1)[0]?.height ?? 0
     if (this.#linked <= first) return this.#rest()
     if (this.#linked === from - looksMax + 1) return 0
     const high = this.#linked - 1

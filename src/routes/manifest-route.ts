@@ -134,6 +134,7 @@ export class ManifestRoute {
   ): Promise<void> {
     const { attributes, content, window, text } = opened
     const { size } = attributes
+    let found: Awaited<ReturnType<Manifests['resolve']>> | undefined
     try {
       if (size > this.manifestMaxBytes) {
         this.delivery.refuse(exchange, tooLarge)
@@ -142,16 +143,16 @@ export class ManifestRoute {
       if (window.start === 0 && window.end >= size) {
         // The last byte becomes ready only when all bytes are here and were checked.
         const isWhole = size === 0 || (await content.ready(size - 1, size))
-        const found = isWhole
+        found = isWhole
           ? await this.manifests.resolve(ask.id, text, path, this.clientOf(exchange.request))
           : broken
-        if (exchange.reply.aborted) return answerGone(this.requestLog, exchange)
-        this.#resolve(exchange, ask, found)
-        return
       }
     } finally {
+      // Before the content that the path means is opened for the same exchange.
       closeOpened(exchange)
     }
+    if (exchange.reply.aborted) return answerGone(this.requestLog, exchange)
+    if (found !== undefined) return this.#resolve(exchange, ask, found)
     // A range was requested and opened before it was known that this is a manifest.
     return this.#brought(exchange, ask, path)
   }

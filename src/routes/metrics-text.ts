@@ -1,5 +1,6 @@
 import { loadsByName, type ThreadLoad } from '../actor/heartbeats.js'
 import type { Meters } from '../actor/meter.js'
+import { residentBytes } from '../actor/resident-memory.js'
 import { programVersion } from '../actor/version.js'
 import type { Vocabulary } from '../attest/vocabulary.js'
 import { type BulkTotals, bulkRate } from '../catalog/bulk-totals.js'
@@ -271,7 +272,7 @@ function processText(label: string): string {
   return [
     '# HELP process_resident_memory_bytes Memory of the whole process, files mapped into it included.',
     '# TYPE process_resident_memory_bytes gauge',
-    `process_resident_memory_bytes{${label}} ${process.memoryUsage.rss()}`,
+    `process_resident_memory_bytes{${label}} ${residentBytes()}`,
     '# HELP process_cpu_seconds_total Processor time of all threads.',
     '# TYPE process_cpu_seconds_total counter',
     `process_cpu_seconds_total{${label}} ${(user + system) / 1e6}`,

@@ -78,6 +78,11 @@ export class SharedSettlements implements SettlementClaims {
     })
   }
 
+  /** Whether any service of the ledger has requested it, and its end is not known. */
+  async isRequested(payment: string): Promise<boolean> {
+    return (await this.ledger.records(kind, `${payment} `, '', 1)).length > 0
+  }
+
   /** All requested settlements without a known end. */
   async *unended(): AsyncGenerator<RequestedSettlement> {
     for (let after = ''; ; ) {

@@ -94,6 +94,7 @@ export class X402Desk {
   readonly #witness: ChainWitness | undefined
   readonly #records: PaymentLedger
   readonly #left: LeftSettlements
+  readonly #claims: SharedSettlements
 
   constructor(
     private readonly parts: X402DeskParts,
@@ -114,6 +115,7 @@ export class X402Desk {
     this.#records = new PaymentLedger(options.recordsPath)
     const claimOptions = { self: this.#records.name(), leftMs: settleMs + leftMs }
     const claims = new SharedSettlements(parts.ledger, clock.now, claimOptions)
+    this.#claims = claims
     this.cashier = new Cashier({
       ...(this.#witness === undefined ? {} : { witness: this.#witness }),
       owners: new RemoteOwners(
@@ -157,6 +159,11 @@ export class X402Desk {
   /** Ends what other services with the same ledger have left. Resolves with how many settlements have ended. */
   takeUpLeft(): Promise<number> {
     return this.#left.work()
+  }
+
+  /** Whether a service of the ledger has requested the settlement, and its end is not known. */
+  isRequested(payment: string): Promise<boolean> {
+    return this.#claims.isRequested(payment)
   }
 
   get network(): Usdc['network'] {

@@ -161,8 +161,10 @@ export class X402Sales implements UsdcPort {
       return { paid: false, state: paid === 'held' ? 'open' : 'other' }
     }
     const record = this.desk.cashier.find(payment)
-    if (record === undefined) return { paid: false, state: 'unknown' }
-    return { paid: false, state: record.state === 'failed' ? 'failed' : 'open' }
+    const isOver = record === undefined || record.state === 'failed'
+    // Another service may have requested it, and a failure that may be none is looked at again: then it may still come.
+    if (!isOver || (await this.desk.isRequested(payment))) return { paid: false, state: 'open' }
+    return { paid: false, state: record === undefined ? 'unknown' : 'failed' }
   }
 
   finish({ itemId, bytes }: Parameters<UsdcPort['finish']>[0]): Promise<UsdcFinished | Refusal> {

@@ -183,8 +183,9 @@ export class OpenUploads implements FinishingHost {
     },
   ): MultipartRecord | UploadAnswer {
     const { clock, full, records, room } = this.parts
-    const crowded =
-      closedAnswer() ?? full() ?? (terms.paid === undefined ? room.placeFor(terms.client) : undefined)
+    const placed = (): UploadAnswer | undefined =>
+      terms.paid === undefined ? room.placeFor(terms.client) : room.paidPlaceFor(terms.client)
+    const crowded = closedAnswer() ?? full() ?? placed()
     if (crowded !== undefined) return crowded
     const { id = randomUUID() } = terms
     const now = clock.now()

@@ -235,7 +235,8 @@ export class UsdcUploads {
     if ('paid' in paid) return paid
     const { elsewhere } = paid
     if (elsewhere !== undefined)
-      return { answer: elsewhereAnswer(elsewhere, this.parts.service), isOpen: false }
+      // Held for another service, which may be this one under an earlier name: what is stored here stays until that is over.
+      return { answer: elsewhereAnswer(elsewhere, this.parts.service), isOpen: elsewhere === 'held' }
     return { answer: answered(paid), isOpen: paid.status === 503, isUnsent: isUnsent(paid) }
   }
 }

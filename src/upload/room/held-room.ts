@@ -26,6 +26,8 @@ const usualPlacesMax = 10_000
 const filesMax = 500_000
 /** Uploads that one address range may have open. */
 const placesEachMax = 1000
+/** Uploads that are paid for at their beginning, some kilobytes of memory each. */
+const paidPlacesMax = 50_000
 export interface HolderTerms {
   /** Whose share it takes: an address range; undefined: of this machine, bounded by the whole alone. */
   readonly client: string | undefined
@@ -78,6 +80,7 @@ export class HeldRoom {
   /** By provider, network and address range with the level in front: places of what is not paid for. */
   readonly #placesAt = new Map<string, number>()
   #places = 0
+  #paidPlaces = 0
   #bytes = 0
   #files = 0
 
@@ -114,8 +117,8 @@ export class HeldRoom {
   }
 
   #countPlaces({ parties, isPaid }: Holder, places: number): void {
-    if (!isPaid)
-      for (const [level, name] of parties.entries()) count(this.#placesAt, `${level} ${name}`, places)
+    if (isPaid) this.#paidPlaces += places
+    else for (const [level, name] of parties.entries()) count(this.#placesAt, `${level} ${name}`, places)
   }
 
   /** `isBusy`: it must not be dropped now. */
@@ -146,17 +149,22 @@ export class HeldRoom {
    * one less then. An answer: there is none.
    */
   placeFor(client: string | undefined): UploadAnswer | undefined {
-    if (client !== undefined && (this.#placesOf.get(client) ?? 0) >= placesEachMax)
-      return textAnswer(429, 'Too many of your uploads are open: finish or cancel some', again)
+    if (client !== undefined && (this.#placesOf.get(client) ?? 0) >= placesEachMax) return tooMany
     const { placesMax = usualPlacesMax } = this.bounds
     const parties = partiesOf(client ?? '')
-    while (this.#places >= placesMax) {
+    while (this.#places - this.#paidPlaces >= placesMax) {
       const own = parties.map((name, level) => this.#placesAt.get(`${level} ${name}`) ?? 0)
       const victim = this.#order.forPlaceOf(parties, own)
       if (victim === undefined) return textAnswer(503, 'Too many uploads are open', again)
       this.#drop(victim)
     }
     return undefined
+  }
+
+  /** The same for one that is paid for at its beginning. Such ones take no place of others, and make none. */
+  paidPlaceFor(client: string | undefined): UploadAnswer | undefined {
+    if (client !== undefined && (this.#placesOf.get(client) ?? 0) >= placesEachMax) return tooMany
+    return this.#paidPlaces >= paidPlacesMax ? textAnswer(503, 'Too many uploads are open', again) : undefined
   }
 
   /** Makes room for so many more bytes of one that is here, and for a file. An answer: there is none. */
@@ -219,6 +227,7 @@ export class HeldRoom {
 }
 
 const again = '\r\nRetry-After: 60'
+const tooMany = textAnswer(429, 'Too many of your uploads are open: finish or cancel some', again)
 const noRoom = textAnswer(503, 'Too many parts wait to be finalized', again)
 const diskFull = textAnswer(503, 'the disk is full', again)
 const gone = textAnswer(503, 'The upload was dropped, because others needed its room: begin it again', again)

@@ -51,6 +51,7 @@ export function countingDesk(
     most: 10n ** 12n,
     unitsOf: async (bytes: number) => priceOf(bytes),
     cashier: { find: () => undefined },
+    isRequested: async () => false,
     x402: { settle, offer: () => denial, receipt: () => '' },
   } as unknown as X402Desk)
   return sales

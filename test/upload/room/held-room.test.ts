@@ -51,8 +51,21 @@ t.test('many clients with one place each leave room, too', async (t) => {
   t.notOk(paid.isDropped)
 })
 
+t.test(
+  'what is paid for at its beginning takes no place of what is not, and has a bound of its own',
+  async (t) => {
+    const { room, enter } = roomOf(10, 1e9)
+    for (let at = 0; at < 50_000; at += 1) enter(`10.${at >> 10}.0.1`, 0, true)
+    const free = enter('10.2.0.1')
+    t.equal(room.placeFor('10.99.0.1'), undefined)
+    t.notOk(free.isDropped)
+    t.match(room.paidPlaceFor('10.0.0.1'), { status: 429 })
+    t.match(room.paidPlaceFor('10.98.0.1'), { status: 503 })
+  },
+)
+
 t.test('what is paid for or being put together is never dropped', async (t) => {
-  const { room, enter } = roomOf(3, 1e9)
+  const { room, enter } = roomOf(2, 1e9)
   enter('10.1.0.1', 0, true)
   const busy = [enter('10.1.0.1'), enter('10.1.0.1')]
   for (const { holder } of busy) room.setBusy(holder, true)
