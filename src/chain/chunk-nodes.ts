@@ -16,6 +16,8 @@ const queriedMax = 50
 /** A node that sent nothing for so long is not left, but the next one gets the request, too. */
 const hedgeMs = 500
 const atOnceMax = 3
+/** A node that was silent while others answered comes behind these for so long, as if it had so many calls more under way. */
+const [lateMs, lateHandicap] = [30_000, 64] as const
 
 export interface ChunkNodesParts {
   /** Nodes that the operator prefers for chunks come first. */
@@ -52,6 +54,8 @@ export interface ChunkWish {
 export class ChunkNodes {
   readonly #order: NodeOrder<Node>
   readonly #manners = new Map<Node, ChunkManner>()
+  /** Until when a node counts as slow for chunks. It may be the only one that has what is wanted, so it is never left out. */
+  readonly #lateUntil = new Map<Node, number>()
 
   constructor(private readonly parts: ChunkNodesParts) {
     this.#order = new NodeOrder(parts.nodes, parts.options)
@@ -80,9 +84,11 @@ export class ChunkNodes {
 
   #ranked(offset: number): Node[] {
     const { clock, holders, preferred } = this.parts
-    return this.#order.ranked(clock.monotonic(), (node) =>
-      holders.handicap(node.name, offset, preferred.has(node)),
-    )
+    const nowMs = clock.monotonic()
+    return this.#order.ranked(nowMs, (node) => {
+      const late = (this.#lateUntil.get(node) ?? 0) > nowMs ? lateHandicap : 0
+      return late + holders.handicap(node.name, offset, preferred.has(node))
+    })
   }
 
   /**
@@ -110,12 +116,16 @@ export class ChunkNodes {
         isSilent = first === undefined
         if (first === undefined) continue
         running.delete(first.attempt)
-        if (!isRefusal(first.outcome) || first.outcome === gaveUp) return first.outcome
+        if (first.outcome === gaveUp) return first.outcome
+        if (!isRefusal(first.outcome)) {
+          this.#noteLate(running)
+          return first.outcome
+        }
         refusal = worse(refusal, first.outcome)
         isSilent = running.size === 0
       }
     } finally {
-      this.#leave(running)
+      for (const { leave } of running) leave.abort()
     }
   }
 
@@ -134,18 +144,17 @@ export class ChunkNodes {
       const held = check?.(chunk) ?? true
       if (held !== true) return held
       holders.note(node.name, offset, true)
+      this.#lateUntil.delete(node)
       return chunk
     }
     return { node, leave, begunMs: clock.monotonic(), over: run(node, ask) }
   }
 
-  /** Others were quicker. Who was silent for long is avoided for a while, so that the next chunk need not wait for it. */
-  #leave(attempts: Iterable<Attempt>): void {
+  /** Another one had the chunk. Who was silent for long comes later for a while, so that the next chunk need not wait for it. */
+  #noteLate(attempts: Iterable<Attempt>): void {
     const nowMs = this.parts.clock.monotonic()
-    for (const { node, begunMs, leave } of attempts) {
-      leave.abort()
-      if (nowMs - begunMs >= hedgeMs) this.#order.failed(node, nowMs)
-    }
+    for (const { node, begunMs } of attempts)
+      if (nowMs - begunMs >= hedgeMs) this.#lateUntil.set(node, nowMs + lateMs)
   }
 
   #manner(node: Node): ChunkManner {
