@@ -23,6 +23,12 @@ const answerMs = 3000
 /** What one machine of all does. */
 const work = 'index'
 
+/**
+ * Bundles are opened after their block, and what is found in a block that was written already is read by nobody. So a day of
+ * blocks stays behind, which each machine has in its own index.
+ */
+const openingBlocks = 720
+
 /** Whether this machine is the one of its cluster that writes; always where it is in none. */
 async function leadsOf(
   databaseUrl: string | undefined,
@@ -47,7 +53,7 @@ export async function openPush({ settings, memory }: PushGiven): Promise<OpenThr
     client,
     index,
     leads: () => lead.leads(),
-    forkDepth: settings.indexing.forkDepthMax,
+    forkDepth: settings.indexing.forkDepthMax + openingBlocks,
     clock: systemClock,
     log,
     onState: stating(new Meters(meterTable, memory.meters, memory.rows.push)),
