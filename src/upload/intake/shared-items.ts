@@ -12,6 +12,7 @@ import { SharedSales } from './shared-sales.js'
 const againMs = 1000
 /** Items that are listed late, of one round. */
 const roundMax = 100
+const notListed = 'what lies in an accepted bundle cannot be listed for other machines'
 
 /** Whether an item is listed. `away`: the database does not answer. `unread`: its bytes cannot be read now. */
 type Listed = 'listed' | 'away' | 'unread'
@@ -34,6 +35,8 @@ export class SharedItems {
   /** Listed, and still written down as waiting. */
   readonly #over = new Set<Id>()
   /** Being listed by who has accepted them. */
+  /** Bundles whose bytes could not be read when they were to be listed. */
+  readonly #unread = new Set<Id>()
   readonly #fresh = new Set<Id>()
   readonly #selling: SharedSales
   #running: Promise<unknown> = Promise.resolve()
@@ -105,10 +108,7 @@ export class SharedItems {
     } catch (error) {
       const code = codeOf(error)
       if (code === undefined) throw error
-      logger.warn(
-        { id: item.id, code },
-        'what lies in an accepted bundle cannot be listed for other machines',
-      )
+      if (!this.#unread.has(item.id)) logger.warn({ id: item.id, code }, notListed)
       // What is gone cannot be read later either.
       return code === 'ENOENT' ? 'listed' : 'unread'
     }
@@ -118,13 +118,19 @@ export class SharedItems {
     const { uploads, closing, logger } = this.parts
     while (!closing.aborted) {
       await pause(againMs, closing)
-      const due = uploads.unlisted.some(roundMax).filter((id) => !this.#over.has(id) && !this.#fresh.has(id))
+      // What cannot be read now keeps its place, and keeps nothing behind it waiting.
+      const known = this.#over.size + this.#fresh.size + this.#unread.size
+      const due = uploads.unlisted
+        .some(roundMax + known)
+        .filter((id) => !this.#over.has(id) && !this.#fresh.has(id))
       for (const id of due) {
         if (closing.aborted) return
         const item = uploads.find(id)
         const listed = item === undefined ? 'listed' : await this.#listed(item)
         if (listed === 'away') break
         if (listed === 'listed') this.#over.add(id)
+        if (listed === 'unread') this.#unread.add(id)
+        else this.#unread.delete(id)
       }
       const over = [...this.#over]
       if (over.length === 0) continue

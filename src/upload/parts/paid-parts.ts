@@ -216,6 +216,8 @@ export class PaidParts {
     if (this.#closing.signal.aborted) return
     this.#looking ??= this.#lookAll().finally(() => {
       this.#looking = undefined
+      // One may have come since the last look.
+      if (this.#moving.size > 0) this.#look()
     })
   }
 
