@@ -61,6 +61,8 @@ export class PushBatches {
 
   /** The rows of these heights. The index may not be refreshed by others between the parts of one height. */
   *make({ from, to }: StableHeights): Generator<Batch> {
+    // An earlier run may have ended within a row.
+    this.#begin()
     for (let next = from; next <= to; ) {
       this.index.refresh()
       this.#insertedSeconds = Math.floor(this.now() / 1000)
@@ -84,10 +86,14 @@ export class PushBatches {
       leftOut: this.#leftOut,
       ...(whole === undefined ? {} : { whole }),
     }
+    this.#begin()
+    return batch
+  }
+
+  #begin(): void {
     this.#out.reset()
     this.#rows = 0
     this.#leftOut = 0
-    return batch
   }
 
   /** Encoders keep files open. */

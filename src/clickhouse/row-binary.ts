@@ -110,6 +110,7 @@ export class RowBinaryWriter {
 
   /** Goes on in a buffer of its own, so that what was written stays. */
   reset(): void {
+    if (this.#at === 0) return
     this.#bytes = Buffer.allocUnsafe(this.#bytes.length)
     this.#at = 0
   }
