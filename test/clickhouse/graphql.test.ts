@@ -148,7 +148,7 @@ async function openPushed(engine: ClickhouseEngine, steps: number) {
 
 t.test('a machine without these blocks gives all of them', clickhouseAbsent, async (t) => {
   const engine = await startClickhouse()
-  const { rig, heights } = await openPushed(engine, 90)
+  const { rig, heights } = await openPushed(engine, 180)
   const empty = await openRig([])
   t.teardown(async () => {
     await rig.close()
