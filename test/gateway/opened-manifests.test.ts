@@ -3,7 +3,7 @@ import t from 'tap'
 import type { Admission } from '../../src/admission/admission-port.js'
 import { manifestType } from '../../src/gateway/manifests.js'
 import { eventually } from '../eventually.js'
-import { openFilesBelow } from '../open-files.js'
+import { openFiles } from '../open-files.js'
 import { someId } from '../source/rig.js'
 import { stage } from './rig.js'
 
@@ -34,7 +34,7 @@ for (const [when, admission] of Object.entries(admissions))
       const kept = await on.keep(target, body, { contentType: 'image/png' })
       const ids = Array.from({ length: 12 }, () => someId())
       for (const id of ids) on.has.set(id, { body: manifestOf(target), contentType: manifestType })
-      const open = (): string[] => openFilesBelow(on.rig.store.folder).filter((path) => path !== kept)
+      const open = (): string[] => openFiles(on.rig.store.folder).filter((path) => path !== kept)
       for (const [at, id] of ids.entries()) {
         const method = at % 3 === 2 ? 'HEAD' : 'GET'
         const headers = at % 3 === 1 ? { range: 'bytes=99999999-' } : {}

@@ -5,7 +5,7 @@ import type { Admission } from '../../src/admission/admission-port.js'
 import { blobPath } from '../../src/store/blobs.js'
 import { MappedFiles } from '../../src/store/mapped.js'
 import { eventually } from '../eventually.js'
-import { openFilesBelow } from '../open-files.js'
+import { openFiles } from '../open-files.js'
 import { someId } from '../source/rig.js'
 import { type Stage, stage } from './rig.js'
 
@@ -60,6 +60,6 @@ for (const [what, admission] of Object.entries(admissions))
       'no stored content has a reader',
     )
     await eventually('no transfer has a reader', () => on.rig.fetcher.held === 0)
-    const open = (): string[] => openFilesBelow(on.rig.store.folder).filter((path) => path !== keptPath)
+    const open = (): string[] => openFiles(on.rig.store.folder).filter((path) => path !== keptPath)
     await eventually('no file of a transfer stays open', () => open().length === 0)
   })

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { readdirSync, readlinkSync, unlinkSync, writeFileSync } from 'node:fs'
+import { unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { keepOpen } from '../../native/mapped/mapped.js'
 import { MappedFiles } from '../../src/store/mapped.js'
 import { eventually } from '../eventually.js'
+import { openFiles } from '../open-files.js'
 import { scratch } from '../scratch.js'
 import { HandClock } from './hand-clock.js'
 import { connect, serve } from './transport.js'
@@ -96,13 +97,7 @@ for (const by of ways) {
 }
 
 function descriptorsOf(path: string): number {
-  return readdirSync('/proc/self/fd').filter((each) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${each}`) === path
-    } catch {
-      return false // it was closed meanwhile: that of the folder itself
-    }
-  }).length
+  return openFiles(path).filter((each) => each === path).length
 }
 
 t.test('a mapped file is kept open once, and closed with its mapping', async (t) => {

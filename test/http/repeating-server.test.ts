@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readdirSync, readlinkSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import type { Socket } from 'node:net'
 import t from 'tap'
 import { servedBy } from '../../native/server/server.js'
@@ -8,6 +8,7 @@ import { plainLines } from '../../src/gateway/plain-lines.js'
 import { MappedFiles } from '../../src/store/mapped.js'
 import { collectGarbage } from '../collect-garbage.js'
 import { eventually } from '../eventually.js'
+import { openFiles } from '../open-files.js'
 import { scratch } from '../scratch.js'
 import { connect, serve } from './transport.js'
 
@@ -88,20 +89,8 @@ function serving(sizeBytes: number, { maxBytes = 2 ** 22, stallMs = 10_000, conn
     repeated: () => meters[7] ?? 0,
   }
   /** Descriptors of this process for the first file. */
-  const descriptors = (): number => {
-    const linked = readdirSync('/proc/self/fd').map((fd) => readLink(`/proc/self/fd/${fd}`))
-    return linked.filter((path) => path === `${folder}/0`).length
-  }
+  const descriptors = (): number => openFiles(folder).filter((path) => path === `${folder}/0`).length
   return { server, open, close, descriptors, ...counted }
-}
-
-/** Undefined: it was closed meanwhile. */
-function readLink(path: string): string | undefined {
-  try {
-    return readlinkSync(path)
-  } catch {
-    return undefined
-  }
 }
 
 async function connected(port: number): Promise<Socket> {

@@ -1,10 +1,11 @@
-import { readdirSync, readFileSync, readlinkSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, unlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Clock } from '../../src/actor/clock.js'
 import type { Content } from '../../src/store/content.js'
 import { MappedFiles } from '../../src/store/mapped.js'
 import { eventually } from '../eventually.js'
+import { openFiles } from '../open-files.js'
 import { scratch } from '../scratch.js'
 
 const folder = scratch('mapped')
@@ -134,13 +135,7 @@ t.test('idle files beyond the limits are closed, those being read are not', asyn
 /** Whether this process keeps the file from giving its room back to the disk. */
 function isHeld(path: string): boolean {
   if (readFileSync('/proc/self/maps', 'utf8').includes(path)) return true
-  return readdirSync('/proc/self/fd').some((each) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${each}`).startsWith(path)
-    } catch {
-      return false // it was closed meanwhile: that of the folder itself
-    }
-  })
+  return openFiles(path).length > 0
 }
 
 t.test('a removed file that nobody asks for again gives its room back', async (t) => {
