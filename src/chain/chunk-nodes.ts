@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { type Clock, pause } from '../actor/clock.js'
+import { type Clock, pause, withinTime } from '../actor/clock.js'
 import { gaveUp } from '../actor/fair-slots.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Chunk } from './chain.js'
@@ -112,7 +112,7 @@ export class ChunkNodes {
         if (next !== undefined) running.add(this.#begin(next, wish))
         if (running.size === 0) return refusal ?? refuse('upstream', 'self', 'no node to ask')
         const mayHedge = this.parts.hedges && waiting.length > 0 && running.size < atOnceMax
-        const first = await firstOf(running, mayHedge)
+        const first = await firstOf(running, mayHedge, this.parts.clock)
         isSilent = first === undefined
         if (first === undefined) continue
         running.delete(first.attempt)
@@ -166,12 +166,8 @@ export class ChunkNodes {
 }
 
 /** The attempt that is over first; undefined where `mayHedge` and all were silent for `hedgeMs`. */
-async function firstOf(attempts: Iterable<Attempt>, mayHedge: boolean): Promise<Over | undefined> {
+function firstOf(attempts: Iterable<Attempt>, mayHedge: boolean, clock: Clock): Promise<Over | undefined> {
   const all = [...attempts].map(async (attempt): Promise<Over> => ({ attempt, outcome: await attempt.over }))
-  if (!mayHedge) return Promise.race(all)
-  const patience = new AbortController()
-  const silent = pause(hedgeMs, patience.signal).then(() => undefined)
-  const first = await Promise.race([...all, silent])
-  patience.abort()
-  return first
+  const first = Promise.race(all)
+  return mayHedge ? withinTime(clock, hedgeMs, first, undefined) : first
 }
