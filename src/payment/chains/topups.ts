@@ -281,8 +281,8 @@ export class TopUps {
       transfers: [{ id: transferId, kind: 'posted', debit: accountOf(wallet), ...facts, mayOverdraw: true }],
       records: [changed(stored, next)],
     }))
-    const destination = wallet
-    log.warn({ chain, transaction: id, winc, destination }, 'a payment was taken back: its chain lost it')
+    const about = { chain, transaction: id, winc, destination: wallet }
+    log.warn(about, 'a payment was taken back: its chain lost it')
     return this.#written(outcome, stored.key, next)
   }
 

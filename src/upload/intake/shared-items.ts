@@ -35,9 +35,9 @@ export class SharedItems {
   /** Listed, and still written down as waiting. */
   readonly #over = new Set<Id>()
   /** Being listed by who has accepted them. */
+  readonly #fresh = new Set<Id>()
   /** Bundles whose bytes could not be read when they were to be listed. */
   readonly #unread = new Set<Id>()
-  readonly #fresh = new Set<Id>()
   readonly #selling: SharedSales
   #running: Promise<unknown> = Promise.resolve()
 
