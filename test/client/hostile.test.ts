@@ -163,6 +163,57 @@ function tie(): fc.Arbitrary<Record<string, unknown>> {
   return shape.object
 }
 
+const driveId = '5f1e2a3b-0000-4000-8000-000000000000'
+/** An entity of the drive by a stranger's or the owner's wallet, as a gateway lists it. */
+const driveNode = (address: string, height: number, tags: object[] = []): object => ({
+  id: Buffer.alloc(32, height).toString('base64url'),
+  tags: [{ name: 'Entity-Type', value: 'drive' }, { name: 'Drive-Id', value: driveId }, ...tags],
+  owner: { address },
+  block: { height },
+})
+
+t.test('the owner of a drive costs one query, whoever has copied its tags since', async (t) => {
+  const nodes = [driveNode('owner', 1), ...Array.from({ length: 50 }, (_, i) => driveNode('stranger', i + 2))]
+  const queries: { sort: string; owners: readonly string[] | undefined }[] = []
+  // Two items a page: all of the copies would be 26 pages.
+  const fetchPages = async (_url: string, init: { body?: unknown } = {}): Promise<Response> => {
+    const { query, variables } = JSON.parse(String(init.body)) as {
+      query: string
+      variables: { after?: string; owners?: readonly string[] }
+    }
+    const sort = /sort: (\w+)/.exec(query)?.[1] ?? ''
+    queries.push({ sort, owners: variables.owners })
+    const from = Number(variables.after ?? 0)
+    const listed = variables.owners === undefined ? nodes : []
+    const ordered = sort === 'HEIGHT_ASC' ? listed : listed.toReversed()
+    const edges = ordered.slice(from, from + 2).map((node, i) => ({ cursor: String(from + i + 1), node }))
+    const transactions = { pageInfo: { hasNextPage: from + 2 < ordered.length }, edges }
+    return Response.json({ data: { transactions } })
+  }
+  const code = await codeOf(new Drives({ gatewayUrl: 'http://gateway', fetch: fetchPages }).open(driveId))
+  t.equal(code, 'malformed-answer', 'the owner has written nothing else')
+  t.equal(queries.filter(({ owners }) => owners === undefined).length, 1)
+  t.same(queries[1]?.owners, ['owner'])
+})
+
+t.test('a page of a drive whose items have another form is refused', async (t) => {
+  const open = (node: unknown, pageInfo: unknown = { hasNextPage: false }): Promise<string | undefined> => {
+    const transactions = { pageInfo, edges: [{ cursor: 'x', node }] }
+    const fetchPage = async (): Promise<Response> => Response.json({ data: { transactions } })
+    return codeOf(new Drives({ gatewayUrl: 'http://gateway', fetch: fetchPage }).open(driveId))
+  }
+  const odd = [
+    null,
+    7,
+    {},
+    { ...driveNode('a', 1), tags: [null] },
+    driveNode('a', 1, [{ name: 'x', value: 7 }]),
+  ]
+  for (const node of odd) t.equal(await open(node), 'malformed-answer', JSON.stringify(node))
+  t.equal(await open({ ...driveNode('a', 1), owner: null }), 'malformed-answer')
+  t.equal(await open(driveNode('a', 1), null), 'malformed-answer')
+})
+
 t.test('a manifest may be any JSON', (t) => {
   const odd = [
     'null',

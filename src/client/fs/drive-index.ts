@@ -3,7 +3,7 @@ import { textOfBytes } from '../bytes.js'
 import { ClientError } from '../errors.js'
 import type { FetchLike } from '../service.js'
 import { type TextTag, tagValueOf } from '../tags.js'
-import { type DriveProblem, heightOf, type ListedItem } from './entities.js'
+import { type DriveProblem, heightOf, isListedItem, type ListedItem } from './entities.js'
 
 /** Items of a drive, and the metadata that snapshots had along: as text, or base64 of what is encrypted. */
 export interface DriveItems {
@@ -21,6 +21,7 @@ const answerBytesMax = 64 * 1024 * 1024
 const contentBytesMax = 512 * 1024 * 1024
 
 const nodeFields = 'id tags { name value } owner { address } block { height timestamp } bundledIn { id }'
+const pageFields = `{ pageInfo { hasNextPage } edges { cursor node { ${nodeFields} } } }`
 
 interface Page {
   readonly edges: readonly { readonly cursor: string; readonly node: ListedItem }[]
@@ -55,13 +56,13 @@ export class DriveIndex {
    */
   async query(tags: Readonly<Record<string, string>>, owner?: string, range?: Range): Promise<ListedItem[]> {
     const variables = {
-      tags: Object.entries(tags).map(([name, value]) => ({ name, values: [value] })),
+      tags: filtersOf(tags),
       ...(owner !== undefined && { owners: [owner] }),
       ...(range && { block: { min: range.from, ...(range.to !== undefined && { max: range.to }) } }),
     }
     const head = 'query($tags: [TagFilter!], $owners: [String!], $block: BlockFilter, $after: String)'
     const given = `tags: $tags, owners: $owners, block: $block, after: $after, first: ${pageSize}, sort: HEIGHT_DESC`
-    const query = `${head} { transactions(${given}) { pageInfo { hasNextPage } edges { cursor node { ${nodeFields} } } } }`
+    const query = `${head} { transactions(${given}) ${pageFields} }`
     const items: ListedItem[] = []
     let after: string | undefined
     const known = new Set<string>()
@@ -83,9 +84,20 @@ export class DriveIndex {
     throw new ClientError('too-large', found, 'use another gateway, or make a snapshot of the drive')
   }
 
+  /**
+   * The item with these tags that came first into the chain, or undefined. One request, however many strangers have copied the
+   * tags since.
+   */
+  async oldest(tags: Readonly<Record<string, string>>): Promise<ListedItem | undefined> {
+    const query = `query($tags: [TagFilter!]) { transactions(tags: $tags, first: 1, sort: HEIGHT_ASC) ${pageFields} }`
+    const { edges } = await this.#page(query, { tags: filtersOf(tags) })
+    return edges[0]?.node
+  }
+
   async #page(query: string, variables: object): Promise<Page> {
     const answer = await this.#query(query, variables)
-    return answer.data?.transactions ?? this.#unanswered(answer)
+    const page: unknown = answer.data?.transactions
+    return isPage(page) ? page : this.#unanswered(answer)
   }
 
   async #query(query: string, variables: object): Promise<Answer> {
@@ -212,6 +224,10 @@ export class DriveIndex {
   }
 }
 
+function filtersOf(tags: Readonly<Record<string, string>>): { name: string; values: string[] }[] {
+  return Object.entries(tags).map(([name, value]) => ({ name, values: [value] }))
+}
+
 interface SnapshotEntry {
   readonly gqlNode: ListedItem
   readonly jsonMetadata: string | null
@@ -219,13 +235,17 @@ interface SnapshotEntry {
 
 function isEntry(value: unknown): value is SnapshotEntry {
   const { gqlNode, jsonMetadata } = (value ?? {}) as Partial<SnapshotEntry>
-  const isText = typeof jsonMetadata === 'string' || jsonMetadata === null
-  return (
-    isText &&
-    typeof gqlNode?.id === 'string' &&
-    Array.isArray(gqlNode.tags) &&
-    typeof gqlNode.owner?.address === 'string'
-  )
+  return (typeof jsonMetadata === 'string' || jsonMetadata === null) && isListedItem(gqlNode)
+}
+
+function isPage(value: unknown): value is Page {
+  const { edges, pageInfo } = (value ?? {}) as Partial<Page>
+  return typeof pageInfo === 'object' && pageInfo !== null && Array.isArray(edges) && edges.every(isEdge)
+}
+
+function isEdge(value: unknown): boolean {
+  const { cursor, node } = (value ?? {}) as { cursor?: unknown; node?: unknown }
+  return typeof cursor === 'string' && isListedItem(node)
 }
 
 /** What is left of a range without the heights `from` to `to`. */

@@ -76,7 +76,8 @@ export class Drives {
    * stops nothing.
    */
   async open(driveId: string, password?: string): Promise<OpenDrive> {
-    const [first] = (await this.index.query({ 'Drive-Id': driveId, 'Entity-Type': 'drive' })).slice(-1)
+    // Whoever wrote the drive's id first owns it; anybody can copy its tags later.
+    const first = await this.index.oldest({ 'Drive-Id': driveId, 'Entity-Type': 'drive' })
     if (first === undefined)
       throw new ClientError('not-found', `there is no drive ${driveId}`, 'check the id')
     const owner = first.owner.address

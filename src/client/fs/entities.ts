@@ -11,6 +11,19 @@ export interface ListedItem {
   readonly bundledIn?: { readonly id: string } | null
 }
 
+/** Whether a gateway's JSON has the form of an item: nothing in it is relied on before. */
+export function isListedItem(value: unknown): value is ListedItem {
+  const { id, tags, owner, block } = (value ?? {}) as Partial<ListedItem>
+  const areTags = Array.isArray(tags) && tags.every(isTextTag)
+  const hasHeight = block === undefined || block === null || typeof block.height === 'number'
+  return typeof id === 'string' && areTags && typeof owner?.address === 'string' && hasHeight
+}
+
+function isTextTag(value: unknown): value is TextTag {
+  const { name, value: text } = (value ?? {}) as Partial<TextTag>
+  return typeof name === 'string' && typeof text === 'string'
+}
+
 /** One revision of a drive, folder or file. */
 export interface DriveEntity {
   readonly kind: 'drive' | 'folder' | 'file'
