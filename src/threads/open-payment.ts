@@ -163,7 +163,7 @@ function tell(
 
 async function remainingOf(pools: FreePools, address: string, client: string): Promise<number | null> {
   const range = rangeOf(client)
-  await pools.look(address, range)
+  await pools.refresh(address, range)
   return pools.leftNow(address, range)
 }
 

@@ -20,7 +20,7 @@ import { servicePage } from '../upload/calls/service-page.js'
 import { uploadPage } from '../upload/calls/upload-page.js'
 import { hostedUploads, serviceInfo, uploadParameters } from '../upload/calls/upload-service.js'
 import { uploadShapes } from '../upload/calls/upload-shapes.js'
-import { keptItem } from '../upload/news/kept-items.js'
+import { readAnnouncement } from '../upload/news/read-announcement.js'
 import { Sandbox } from '../upload/news/upload-sandbox.js'
 import { uploadSecret } from '../upload/parts/paid-parts.js'
 import { itemKey } from '../upload/records/item-key.js'
@@ -127,7 +127,7 @@ function announceLost(
   announcer: UploadAccepting['announcer'],
 ): void {
   for (const item of lost) {
-    const announced = keptItem(logFolder, item)
+    const announced = readAnnouncement(logFolder, item)
     if (announced !== undefined) void announcer.announce(announced)
   }
 }

@@ -19,7 +19,7 @@ import { SharedItems } from '../upload/intake/shared-items.js'
 import { PooledSigning } from '../upload/intake/signing.js'
 import { Verdicts } from '../upload/intake/verdicts.js'
 import { ItemAnnouncer } from '../upload/news/item-announcer.js'
-import { keptItem } from '../upload/news/kept-items.js'
+import { readAnnouncement } from '../upload/news/read-announcement.js'
 import type { AcceptedItem } from '../upload/records/uploads.js'
 import { AcceptedBefore } from '../upload/selling/accepted-before.js'
 import { type Charging, FreeOnly } from '../upload/selling/charging.js'
@@ -88,9 +88,9 @@ export function openUploadAccepting(
   const selling = new ItemSelling({ sales, log: intake, ...watching, ...bought })
   const stored = openStoredUploads(given, tools, records, signing, {
     onBrought: (items) => taken(given, items, { inner, charging, announcer, noting: known.noting }),
-    onRecovered: () => charging.resume(),
+    onRecovered: () => charging.refundAbandoned(),
   })
-  if (stored === undefined) charging.resume()
+  if (stored === undefined) charging.refundAbandoned()
   const inner = innerItems(given, tools, records, { verdicts, announcer, blockedOwners })
   known.start()
   const itemIntake = new ItemIntake({
@@ -229,7 +229,7 @@ function servedBy(
 
 function announceAll(items: readonly AcceptedItem[], logFolder: string, announcer: ItemAnnouncer): void {
   for (const item of items) {
-    const announced = keptItem(logFolder, item)
+    const announced = readAnnouncement(logFolder, item)
     if (announced !== undefined) void announcer.announce(announced)
   }
 }

@@ -4,7 +4,7 @@ import { silentLog } from '../../src/actor/log.js'
 import { migrateCluster } from '../../src/cluster/cluster-schema.js'
 import { PostgresFree, type PostgresFreeOptions } from '../../src/cluster/postgres-free.js'
 import { PostgresSessions } from '../../src/ledger/postgres-session.js'
-import { FreePools, type Taken } from '../../src/upload/records/free-pools.js'
+import { FreePools, type FreeReservation } from '../../src/upload/records/free-pools.js'
 import { openUploadTables } from '../../src/upload/records/uploads.js'
 import { freeRulesOfTests } from '../conformance/free-bytes.js'
 import { scratch } from '../scratch.js'
@@ -14,7 +14,7 @@ export interface FreeMachine {
   readonly folder: string
   readonly pools: FreePools
   readonly free: PostgresFree
-  keep(taken: Taken): void
+  keep(taken: FreeReservation): void
   /** `isKilled`: nothing more is written into the database. */
   close(isKilled?: boolean): Promise<void>
 }
@@ -48,5 +48,5 @@ export async function freeMachine(
     await environment.close()
   }
   t.teardown(() => close(true))
-  return { folder, pools, free, keep: (taken) => environment.write(() => pools.keep(taken)), close }
+  return { folder, pools, free, keep: (taken) => environment.write(() => pools.record(taken)), close }
 }

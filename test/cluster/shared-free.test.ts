@@ -2,16 +2,16 @@
 import { Client } from 'pg'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
-import type { FreeTaker } from '../../src/upload/records/free-pools.js'
+import type { FreeUser } from '../../src/upload/records/free-pools.js'
 import { type PostgresServer, postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { eventually } from '../eventually.js'
 import { type FreeMachine, freeMachine } from './free-rig.js'
 
 const skip = postgresFolder === undefined ? 'no PostgreSQL here' : false
-const wallet: FreeTaker = { wallet: 'a wallet', range: undefined }
+const wallet: FreeUser = { wallet: 'a wallet', range: undefined }
 
 async function takes(machine: FreeMachine, bytes: number, taker = wallet): Promise<boolean> {
-  const taken = await machine.pools.takeOfAll(taker, bytes)
+  const taken = await machine.pools.reserve(taker, bytes)
   if (taken !== undefined) machine.keep(taken)
   return taken !== undefined
 }
@@ -101,7 +101,7 @@ t.test(
       t.ok(await takes(one, 300, { wallet: 'normalized', name: '0xNative', range: undefined }))
       for (const { pools } of [one, other])
         for (const name of ['0xNative', 'normalized']) {
-          await pools.look(name)
+          await pools.refresh(name)
           t.equal(pools.left(name), 700, name)
         }
       t.strictSame((await one.pools.listed(10)).most, [{ name: 'normalized', bytes: 300 }])
@@ -115,7 +115,7 @@ t.test('bytes that were taken and not accepted before a kill are free again', { 
   await withServer(t, async ({ url }) => {
     const one = await freeMachine(t, url)
     t.ok(await takes(one, 200))
-    t.ok(await one.pools.takeOfAll(wallet, 700), 'not accepted')
+    t.ok(await one.pools.reserve(wallet, 700), 'not accepted')
     t.equal(await sumOf(url), 900)
     const { folder } = one
     await one.close(true)

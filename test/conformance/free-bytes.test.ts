@@ -12,7 +12,7 @@ t.test('one machine', async (t) => {
   await conformFreeBytes(t, async () => ({
     one: pools,
     other: pools,
-    keep: (_, taken) => environment.write(() => pools.keep(taken)),
+    keep: (_, taken) => environment.write(() => pools.record(taken)),
   }))
   await environment.close()
 })

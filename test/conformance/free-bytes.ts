@@ -1,6 +1,6 @@
 /** What every way to count free bytes must pass: on one machine, and on two over the database of a cluster. */
 import type { Test } from 'tap'
-import type { FreePools, FreeTaker, Taken } from '../../src/upload/records/free-pools.js'
+import type { FreePools, FreeUser, FreeReservation } from '../../src/upload/records/free-pools.js'
 
 export const freeRulesOfTests = {
   itemMaxBytes: 1000,
@@ -14,19 +14,23 @@ export interface FreeGivers {
   readonly one: FreePools
   readonly other: FreePools
   /** What was taken is written down, as the transaction that accepts an item does. */
-  keep(pools: FreePools, taken: Taken): void
+  keep(pools: FreePools, taken: FreeReservation): void
 }
 
 let wallets = 0
-const someone = (range?: string): FreeTaker => {
+const someone = (range?: string): FreeUser => {
   wallets += 1
   return { wallet: `wallet ${wallets}`, range }
 }
 
 export async function conformFreeBytes(t: Test, open: () => Promise<FreeGivers>): Promise<void> {
   const { one, other, keep } = await open()
-  const take = async (pools: FreePools, taker: FreeTaker, bytes: number): Promise<Taken | undefined> => {
-    const taken = await pools.takeOfAll(taker, bytes)
+  const take = async (
+    pools: FreePools,
+    taker: FreeUser,
+    bytes: number,
+  ): Promise<FreeReservation | undefined> => {
+    const taken = await pools.reserve(taker, bytes)
     if (taken !== undefined) keep(pools, taken)
     return taken
   }
@@ -38,7 +42,7 @@ export async function conformFreeBytes(t: Test, open: () => Promise<FreeGivers>)
     t.ok(await take(other, taker, 400))
     t.notOk(await take(one, taker, 1))
     for (const pools of [one, other]) {
-      await pools.look(taker.wallet ?? '')
+      await pools.refresh(taker.wallet ?? '')
       t.equal(pools.left(taker.wallet ?? ''), 0)
     }
   })
@@ -50,7 +54,7 @@ export async function conformFreeBytes(t: Test, open: () => Promise<FreeGivers>)
     t.notOk(await take(other, someone('192.0.2.7'), 1))
     t.ok(await take(one, someone('192.0.2.8'), 1000))
     t.ok(await take(one, someone('2001:db8:1:1::'), 1000))
-    await other.look('nobody', '2001:db8:1:1::')
+    await other.refresh('nobody', '2001:db8:1:1::')
     t.equal(other.leftOfRange('2001:db8:1:1::'), 99_000)
     t.strictSame((await take(one, { wallet: 'exempt', range: '192.0.2.7' }, 1_000_000))?.keys, [])
   })
@@ -69,14 +73,14 @@ export async function conformFreeBytes(t: Test, open: () => Promise<FreeGivers>)
 
   await t.test('what is given back is there again for both', async (t) => {
     const taker = someone()
-    const taken = await one.takeOfAll(taker, 900)
+    const taken = await one.reserve(taker, 900)
     t.ok(taken)
-    t.notOk(await other.takeOfAll(taker, 900))
-    if (taken !== undefined) one.giveBack(taken)
+    t.notOk(await other.reserve(taker, 900))
+    if (taken !== undefined) one.refund(taken)
     const begun = Date.now()
-    let again: Taken | undefined
+    let again: FreeReservation | undefined
     while (again === undefined && Date.now() - begun < 15_000) {
-      again = await other.takeOfAll(taker, 900)
+      again = await other.reserve(taker, 900)
       if (again === undefined) await new Promise((resolve) => setTimeout(resolve, 100))
     }
     t.ok(again)

@@ -94,9 +94,9 @@ t.test('who would pay is answered, and nothing is held back', async (t) => {
   t.strictSame(calls, [])
   disk.isFull = false
   const charged = await charging.charge(header, item.length, uploader)
-  if (!('giveBack' in charged)) throw new Error('it was not charged')
+  if (!('refund' in charged)) throw new Error('it was not charged')
   disk.isFull = true
-  t.ok(await endsWithin(charged.giveBack(), 800), 'and what was held back can be given back')
+  t.ok(await endsWithin(charged.refund(), 800), 'and what was held back can be given back')
   disk.isFull = false
   t.match(await charging.charge(header, item.length, uploader), { winc: '5' })
   t.strictSame(calls, ['reserve', 'withdraw', 'reserve'])
@@ -110,7 +110,7 @@ t.test('who would pay is answered, and nothing is held back', async (t) => {
     oldItems(disk.environment),
     systemClock,
     next.signal,
-  ).resume()
+  ).refundAbandoned()
   await eventually('four calls', () => calls.length === 4)
   t.equal(calls.at(-1), 'withdraw', 'word of the second time was not lost')
 })
@@ -215,7 +215,7 @@ function send(intake: ItemIntake, item: Uint8Array): Promise<UploadAnswer> {
   reader.push(item)
   const read = reader.finish()
   if (isRefusal(read)) throw new Error('the item of this test is none')
-  const spooled = { keep: async () => ({ file: 1, offset: 0, sizeBytes: item.length }) }
+  const spooled = { appendToLog: async () => ({ file: 1, offset: 0, sizeBytes: item.length }) }
   return intake.accept(read, spooled, uploader)
 }
 

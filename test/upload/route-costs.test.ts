@@ -66,7 +66,7 @@ function fill(environment: Environment, count: number): void {
       )
       uploads.noted.put([digestOf(`noted ${at}`)], item.id, () => true)
       const network = `10.${at >> 16}.${(at >> 8) & 255}.${at & 255}`
-      pools.keep({
+      pools.record({
         keys: [`w:${ownerOf(at)}`, `r:${network}`],
         bytes: 1000,
         name: { of: `0x${at}`, wallet: ownerOf(at) },

@@ -72,7 +72,7 @@ export async function storingMachine(
   const entering = {
     uploads,
     sales: new Sales(uploads.environment),
-    pools: { keep: () => undefined },
+    pools: { record: () => undefined },
     log: silentLog,
   }
   const { log } = await openIntake(join(folder, 'log'), { ...entering, storing })
@@ -138,7 +138,7 @@ async function accepted(
   if (isRefusal(place)) return false
   const contentType = logged.contentType ?? ''
   const sizeBytes = bytes.length
-  const group = await stored.keep({ id, headerSize, contentType, sizeBytes, digest, meta, place })
+  const group = await stored.put({ id, headerSize, contentType, sizeBytes, digest, meta, place })
   if (isRefusal(group)) return false
   uploads.accept(
     [group === undefined ? { ...logged, place } : { ...logged, place, stored: group }],

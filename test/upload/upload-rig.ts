@@ -18,7 +18,7 @@ import { diskAnswer, type UploadAnswer } from '../../src/upload/calls/upload-ans
 import type { UploadRoute } from '../../src/upload/calls/upload-service.js'
 import { FreeTurns } from '../../src/upload/intake/free-turns.js'
 import { ItemIntake } from '../../src/upload/intake/item-intake.js'
-import type { ItemStore } from '../../src/upload/intake/item-keeping.js'
+import type { ItemStore } from '../../src/upload/intake/store-item.js'
 import { Noting } from '../../src/upload/intake/noting.js'
 import { SharedItems } from '../../src/upload/intake/shared-items.js'
 import type { ReceiptRank } from '../../src/upload/intake/signing.js'

@@ -16,7 +16,7 @@ import { IntakeMemory } from './intake-memory.js'
 import { ItemReader, type ReadItem } from './item-reader.js'
 import { type SingleUploadParts, tooManyUploads } from './single-upload.js'
 import { Spool } from './spool.js'
-import type { TakeTerms } from './take-terms.js'
+import type { AcceptTerms } from './accept-terms.js'
 
 /** Bytes of an item: the path of a file; what is in memory; what comes from elsewhere. */
 export type ItemPiece = string | Uint8Array | (() => AsyncIterable<Uint8Array | Refusal>)
@@ -57,11 +57,11 @@ export class Assembly {
     pieces: readonly ItemPiece[],
     uploader: Uploader,
     onRead: () => void,
-    how: TakeTerms & { readonly sizeBytes?: number; readonly turn?: ReadingTurns },
+    terms: AcceptTerms & { readonly sizeBytes?: number; readonly turn?: ReadingTurns },
   ): Promise<UploadAnswer> {
-    this.#turn = how.turn
-    this.#reader = new ItemReader(how.digest !== undefined, this.parts.blockedOwners)
-    const { sizeBytes, charge, purchase } = how
+    this.#turn = terms.turn
+    this.#reader = new ItemReader(terms.digest !== undefined, this.parts.blockedOwners)
+    const { sizeBytes, charge, purchase } = terms
     if (sizeBytes !== undefined && charge === undefined && purchase === undefined)
       this.#foresee = (header) => this.parts.intake.foresee(header, sizeBytes, uploader)
     const memory = new IntakeMemory({
@@ -75,9 +75,9 @@ export class Assembly {
       await this.#turn?.enter()
       const item = await this.#read(pieces, onRead)
       this.#turn?.leave()
-      if (!('status' in item)) return await this.parts.intake.accept(item, this.#spool, uploader, how)
+      if (!('status' in item)) return await this.parts.intake.accept(item, this.#spool, uploader, terms)
       // Whoever was charged for it before its bytes were here has nothing of it.
-      await charge?.giveBack()
+      await charge?.refund()
       return item
     } finally {
       memory.leave()

@@ -5,7 +5,7 @@ import { isRefusal } from '../../format/refusal.js'
 import { textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import type { FreePools } from '../records/free-pools.js'
-import { freeTakerOf } from '../selling/charging.js'
+import { freeUserOf } from '../selling/charging.js'
 import { rankOf } from './signing.js'
 
 /** A receipt for nothing is waited for so long at most. */
@@ -31,7 +31,7 @@ export class FreeTurns {
 
   /** `threads`: that sign. `flowsMax`: requests that may be under way. */
   constructor(
-    private readonly pools: Pick<FreePools, 'would'>,
+    private readonly pools: Pick<FreePools, 'reservable'>,
     { threads, flowsMax }: { readonly threads: number; readonly flowsMax: number },
     private readonly clock: Clock,
   ) {
@@ -42,7 +42,7 @@ export class FreeTurns {
   /** The refusal of an item that would be free, before its bytes are read; undefined: it would have a turn, or is paid for. */
   crowded(header: ItemHeader, sizeBytes: number, uploader: Uploader): UploadAnswer | undefined {
     if (this.#slots.hasRoom(uploader.range)) return undefined
-    const free = this.pools.would(freeTakerOf(header, uploader), sizeBytes)
+    const free = this.pools.reservable(freeUserOf(header, uploader), sizeBytes)
     return rankOf(free) === 'free' ? crowded : undefined
   }
 

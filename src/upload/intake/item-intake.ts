@@ -18,12 +18,12 @@ import type { ReceiptNews } from '../news/receipt-news.js'
 import { type Receipt, receiptOf } from '../records/receipt.js'
 import { type AcceptedItem, isGivenUp } from '../records/uploads.js'
 import { turnOf } from '../records/waiting-lines.js'
-import { type Charged, type Charging, isCharge, unpaid } from '../selling/charging.js'
-import { keepUnsettled } from '../selling/credit-charging.js'
+import { type ItemCharge, type Charging, isCharge, noCharge } from '../selling/charging.js'
+import { recordUnsettled } from '../selling/credit-charging.js'
 import type { Purchase, Sale } from '../selling/sales.js'
 import { type ItemSelling, saleWords } from '../selling/selling.js'
 import type { Sharing } from '../selling/sharing.js'
-import { type ItemStore, keepItem, loggedUpload, type Spooled, unkept } from './item-keeping.js'
+import { type ItemStore, storeItem, loggedUpload, type Spooled, notStored } from './store-item.js'
 import type { ReadItem } from './item-reader.js'
 import { type ItemTableParts, ItemTableWriter } from './item-table-writer.js'
 import { KnownItems, type KnownItemsParts } from './known-items.js'
@@ -32,7 +32,7 @@ import { digestMismatch } from './sent-digests.js'
 import type { SharedItems } from './shared-items.js'
 import { SignedReceipts, type SignedReceiptsParts } from './signed-receipts.js'
 import { rankOf } from './signing.js'
-import type { TakeTerms } from './take-terms.js'
+import type { AcceptTerms } from './accept-terms.js'
 import { TurnsById } from './turns-by-id.js'
 import type { Verdicts } from './verdicts.js'
 import { ending, indexBehind, unlisted, waiting } from './waiting-answers.js'
@@ -46,7 +46,7 @@ export interface ItemIntakeParts
   readonly listing?: Pick<SharedItems, 'wait' | 'list' | 'receiptOf' | 'sell' | 'unsold'>
   readonly verdicts: Pick<Verdicts, 'verdictNow'>
   readonly charging: Charging
-  /** Absent: no credits are kept, and none can be shared. */
+  /** Absent: this service has no credits, and none can be shared. */
   readonly sharing?: Pick<Sharing, 'act'>
   readonly announcer: Pick<ItemAnnouncer, 'announce' | 'isFull'>
   /** Items that are paid for one by one. */
@@ -80,7 +80,7 @@ const deadlineBlocks = 200
 
 /**
  * Accepts or refuses items that were read completely: signature, charge, disk, catalog, receipt, in this order. The receipt is
- * signed while the item is kept, and leaves when both are done.
+ * signed while the item is stored, and leaves when both are done.
  */
 export class ItemIntake {
   /** Accepts in flight by id (or payment): a duplicate waits for the promise, then decides again. */
@@ -107,8 +107,8 @@ export class ItemIntake {
     uploader: Uploader,
   ): Promise<UploadAnswer | undefined> {
     const { selling, charging } = this.parts
-    const receipted = this.#items.kept(header.id) ?? this.#items.inBundle(header)
-    if (receipted !== undefined || selling.sales.openOf(header.id) !== undefined) return undefined
+    const known = this.#items.accepted(header.id) ?? this.#items.inBundle(header)
+    if (known !== undefined || selling.sales.openOf(header.id) !== undefined) return undefined
     return this.#items.refused(header.id) ?? charging.foresee(header, sizeBytes, uploader)
   }
 
@@ -122,48 +122,51 @@ export class ItemIntake {
     item: ReadItem,
     spooled: Spooled,
     uploader: Uploader,
-    how: TakeTerms = {},
+    terms: AcceptTerms = {},
   ): Promise<UploadAnswer> {
     const { header, message } = item
-    if (how.digest !== undefined && how.digest !== item.wholeDigest) {
-      await how.charge?.giveBack()
+    if (terms.digest !== undefined && terms.digest !== item.wholeDigest) {
+      await terms.charge?.refund()
       return digestMismatch
     }
     const { id, signatureType, owner, signature } = header
-    const crowded = (how.charge ?? how.purchase) ? undefined : this.crowded(header, item.sizeBytes, uploader)
+    const crowded =
+      (terms.charge ?? terms.purchase) ? undefined : this.crowded(header, item.sizeBytes, uploader)
     if (crowded !== undefined) return crowded
-    const held = await this.parts.verdicts.verdictNow({ id, signatureType, owner, signature, message })
-    if (held !== true) {
-      await how.charge?.giveBack()
+    const isValid = await this.parts.verdicts.verdictNow({ id, signatureType, owner, signature, message })
+    if (isValid !== true) {
+      await terms.charge?.refund()
       return fixedAnswers.invalidItem
     }
     // Another encoding of the same signature would have another id: the owner would pay, or share credits, twice.
     if (!isOnlyForm(signatureType, { owner, signature, message })) {
-      await how.charge?.giveBack()
+      await terms.charge?.refund()
       return fixedAnswers.otherForm
     }
-    const stopped = await how.onHeld?.(id)
+    const stopped = await terms.onVerified?.(id)
     if (stopped !== undefined) {
-      await how.charge?.giveBack()
+      await terms.charge?.refund()
       return stopped
     }
-    const alone = (): Promise<UploadAnswer> => this.#acceptOnce(item, spooled, uploader, how)
+    const alone = (): Promise<UploadAnswer> => this.#acceptOnce(item, spooled, uploader, terms)
     // Items that are signed here have a new id each time, so a duplicate is recognized by its payment.
-    return how.purchase === undefined ? alone() : this.#turns.run(`payment ${how.purchase.payment}`, alone)
+    return terms.purchase === undefined
+      ? alone()
+      : this.#turns.run(`payment ${terms.purchase.payment}`, alone)
   }
 
   async #acceptOnce(
     item: ReadItem,
     spooled: Spooled,
     uploader: Uploader,
-    how: TakeTerms,
+    terms: AcceptTerms,
   ): Promise<UploadAnswer> {
     const { id } = item.header
     const outcome = await this.#turns.run(id, async () => {
       const known =
-        this.#known(item.header, how) ?? (await this.#items.elsewhere(item.header, this.parts.height()))
-      if (known === undefined) return this.#take(item, spooled, uploader, how)
-      await how.charge?.giveBack()
+        this.#known(item.header, terms) ?? (await this.#items.elsewhere(item.header, this.parts.height()))
+      if (known === undefined) return this.#acceptNew(item, spooled, uploader, terms)
+      await terms.charge?.refund()
       return known
     })
     // Only now: nobody waits for the turns of others who post it, too.
@@ -188,16 +191,16 @@ export class ItemIntake {
   /** The answer to an item that was accepted before, or whose receipt it is; undefined: it was not. */
   #known(
     header: ItemHeader,
-    { purchase }: TakeTerms,
+    { purchase }: AcceptTerms,
   ): Promise<UploadAnswer> | UploadAnswer | AcceptedItem | undefined {
     const { id } = header
     const sold = purchase === undefined ? undefined : this.#soldBy(purchase, id)
     if (sold !== undefined) return sold
-    const known = this.#items.kept(id)
+    const known = this.#items.accepted(id)
     if (known === undefined) return this.#items.inBundle(header)
     // After a kill between acceptance and announcement, queries would not find it before its block.
     const isUnknown = known.bundle === undefined && known.released !== true
-    const announced = isUnknown ? this.parts.selling.kept(known) : undefined
+    const announced = isUnknown ? this.parts.selling.announcementOf(known) : undefined
     if (announced !== undefined) void this.parts.announcer.announce(announced)
     return isGivenUp(known) ? this.#retry(known) : known
   }
@@ -231,75 +234,76 @@ export class ItemIntake {
     return open === undefined ? undefined : this.resume(open, open === sale ? purchase : undefined)
   }
 
-  async #take(
+  async #acceptNew(
     item: ReadItem,
     spooled: Spooled,
     uploader: Uploader,
-    { charge: given, purchase, isSignedHere }: TakeTerms,
+    { charge: given, purchase, isSignedHere }: AcceptTerms,
   ): Promise<UploadAnswer> {
     const { charging, height, clock, selling, uploads } = this.parts
     const now = height()
     if (now === undefined) {
-      await given?.giveBack()
+      await given?.refund()
       return textAnswer(503, 'No node has reported the height of the chain yet', '\r\nRetry-After: 5')
     }
     const refusal = this.#tables.refusal ?? this.parts.store?.refusal
     if (refusal !== undefined || this.parts.announcer.isFull) {
-      await given?.giveBack()
+      await given?.refund()
       return refusal === undefined ? indexBehind : answerOf(refusal)
     }
     const { header, sizeBytes, digest, itemsInside } = item
     const open = await this.#openSale(header.id, purchase)
     if (open !== undefined) {
-      await given?.giveBack()
+      await given?.refund()
       return 'status' in open ? open : this.#listAndSell(open, purchase as Purchase)
     }
     const charge =
       itemsInside > 0 && given?.withItems !== undefined
         ? await given.withItems(itemsInside)
         : (given ??
-          (purchase === undefined ? await charging.charge(header, sizeBytes, uploader, itemsInside) : unpaid))
+          (purchase === undefined
+            ? await charging.charge(header, sizeBytes, uploader, itemsInside)
+            : noCharge))
     if (!isCharge(charge)) return asAnswer(charge)
     // Before the item is stored: an item whose order cannot be carried out must be refused.
     const shared = isSignedHere === true ? undefined : await this.parts.sharing?.act(header, uploader)
     if (shared !== undefined && !('done' in shared)) {
-      await charge.giveBack()
+      await charge.refund()
       return shared
     }
     const rank = rankOf(charge.free)
     // Whose order about credits was carried out has its turn.
     const turn = rank === 'free' && shared === undefined ? await this.parts.turns?.turn(uploader) : undefined
     if (turn !== undefined && typeof turn !== 'function') {
-      await charge.giveBack()
+      await charge.refund()
       return turn
     }
-    const terms = { receivedMs: clock.now(), deadlineHeight: now + deadlineBlocks }
-    const logged = loggedUpload(item, charge, purchase, terms)
+    const promised = { receivedMs: clock.now(), deadlineHeight: now + deadlineBlocks }
+    const logged = loggedUpload(item, charge, purchase, promised)
     const signed = purchase === undefined ? this.#receipts.signature(logged, rank) : undefined
     // A rejection before the item is stored must not count as unhandled: it is awaited later.
     const tried = signed?.then(over, over)
     void tried?.then(turn)
     const until = this.parts.signing.isBehind ? tried : undefined
-    const kept = await keepItem(item, logged, spooled, this.parts, until)
-    if (isRefusal(kept)) {
-      await charge.giveBack()
-      return unkept(kept)
+    const stored = await storeItem(item, logged, spooled, this.parts, until)
+    if (isRefusal(stored)) {
+      await charge.refund()
+      return notStored(stored)
     }
     const line = charge.free && turnOf(charge.free)
     const { free: _, ...meta } = logged
-    const { noted, ...placed } = kept
+    const { noted, ...placed } = stored
     const accepted: AcceptedItem = { ...meta, ...placed, ...(line === undefined ? {} : { turn: line }) }
     if (purchase === undefined)
-      return this.#accepted(
+      return this.#record(
         accepted,
         charge,
         { header, sizeBytes, digest },
         { done: shared?.done, signed, noted },
       )
-    const { stored } = placed
     uploads.environment.write(() => {
       noted?.()
-      if (stored !== undefined) uploads.stored.put(stored, header.id)
+      if (placed.stored !== undefined) uploads.stored.put(placed.stored, header.id)
     })
     const sale = selling.begin(accepted, purchase)
     return this.#listAndSell(sale, purchase, shared?.done, accepted)
@@ -339,17 +343,17 @@ export class ItemIntake {
       if (!paid.isOpen) await this.#drop(sale, item)
       return paid.answer
     }
-    const charge: Charged = {
+    const charge: ItemCharge = {
       winc: paid.winc,
-      keep: () => {
-        keepUnsettled(selling.sales.environment, item.id)
+      record: () => {
+        recordUnsettled(selling.sales.environment, item.id)
         selling.sales.end(sale, paid)
       },
-      giveBack: async () => undefined,
+      refund: async () => undefined,
     }
-    const { sale: _, ...kept } = item
-    const announced = selling.kept(item)
-    return this.#accepted({ ...kept, winc: paid.winc }, charge, announced, { done, sale: { ...sale, paid } })
+    const { sale: _, ...sold } = item
+    const announced = selling.announcementOf(item)
+    return this.#record({ ...sold, winc: paid.winc }, charge, announced, { done, sale: { ...sale, paid } })
   }
 
   /** Nothing was paid for an item that is stored. */
@@ -362,30 +366,30 @@ export class ItemIntake {
   }
 
   /** Accepts an item that is stored and charged: records, announces, answers with the receipt. */
-  async #accepted(
+  async #record(
     accepted: AcceptedItem,
-    charge: Charged,
+    charge: ItemCharge,
     announced: AnnouncedItem | undefined,
     { done, sale, noted, signed = this.#receipts.signature(accepted, 'paid') }: Ending,
   ): Promise<UploadAnswer> {
     const { announcer, charging, terms, clock, listing, noting } = this.parts
-    const afterKeeping = async (isKept: boolean): Promise<boolean> => {
-      if (isKept) await listing?.list(accepted)
-      if (isKept && announced !== undefined) await announcer.announce(announced)
-      if (isKept && accepted.isBundle === true) await this.parts.opened?.(accepted.id)
-      return isKept
+    const afterWriting = async (isWritten: boolean): Promise<boolean> => {
+      if (isWritten) await listing?.list(accepted)
+      if (isWritten && announced !== undefined) await announcer.announce(announced)
+      if (isWritten && accepted.isBundle === true) await this.parts.opened?.(accepted.id)
+      return isWritten
     }
-    const keep = (id: Id): void => {
+    const record = (id: Id): void => {
       noted?.()
       if (accepted.isBundle === true) noting.accepted(id)
       listing?.wait(id)
-      charge.keep(id)
+      charge.record(id)
     }
-    const kept = this.#tables.keep(accepted, { ...charge, keep }).then(afterKeeping)
-    const [signature, isKept] = await Promise.all([signed, withinTime(clock, patienceMs, kept, 'late')])
-    if (isKept === false) return ending
+    const written = this.#tables.write(accepted, { ...charge, record }).then(afterWriting)
+    const [signature, isWritten] = await Promise.all([signed, withinTime(clock, patienceMs, written, 'late')])
+    if (isWritten === false) return ending
     // The record in the log suffices for a receipt. Tables and index follow when the disk accepts changes.
-    if (isKept === 'late' && charge.isLogged !== true) return waiting
+    if (isWritten === 'late' && charge.isLogged !== true) return waiting
     const receipt = receiptOf({ ...accepted, timestamp: accepted.receivedMs }, signature, terms)
     charging.settle(accepted.id, charge)
     this.parts.receiptNews?.announce(receipt, accepted)

@@ -7,7 +7,7 @@ import { writePatiently } from '../../store/patient-write.js'
 import type { GatewayNews } from '../news/gateway-news.js'
 import type { ReceiptNews } from '../news/receipt-news.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
-import type { Charged } from '../selling/charging.js'
+import type { ItemCharge } from '../selling/charging.js'
 
 export interface ItemTableParts {
   readonly uploads: Uploads
@@ -33,8 +33,8 @@ const pendingMax = 1000
 const over = (): void => undefined
 
 interface Waiting {
-  readonly charge: Charged
-  readonly done: (isKept: boolean) => void
+  readonly charge: ItemCharge
+  readonly done: (isWritten: boolean) => void
 }
 
 /** Writes accepted items into the tables, all that wait in one transaction. */
@@ -55,7 +55,7 @@ export class ItemTableWriter {
    * transaction. Bundles wait for it, because their items are looked up next. False: the service ends, and its next start finds
    * the item in the log.
    */
-  keep(item: AcceptedItem, charge: Charged): Promise<boolean> {
+  write(item: AcceptedItem, charge: ItemCharge): Promise<boolean> {
     const { pending } = this.parts.uploads
     const isFull = pending.count >= pendingMax
     pending.add(item)
@@ -100,7 +100,7 @@ export class ItemTableWriter {
   #write(items: readonly AcceptedItem[]): () => void {
     const { uploads, news, receiptNews } = this.parts
     for (const item of items) {
-      this.#waiting.get(item.id)?.charge.keep(item.id)
+      this.#waiting.get(item.id)?.charge.record(item.id)
       news?.addItem(item.id)
       uploads.enter(item)
     }

@@ -30,7 +30,7 @@ export class KnownItems {
   constructor(private readonly parts: KnownItemsParts) {}
 
   /** The accepted item; undefined where there is none, or where it was removed since. */
-  kept(id: Id): AcceptedItem | undefined {
+  accepted(id: Id): AcceptedItem | undefined {
     const item = this.parts.uploads.find(id)
     return item === undefined || isGone(item) ? undefined : item
   }

@@ -11,7 +11,7 @@ import {
   type Uploads,
 } from '../records/uploads.js'
 import { turnOf } from '../records/waiting-lines.js'
-import { keepUnsettled } from '../selling/credit-charging.js'
+import { recordUnsettled } from '../selling/credit-charging.js'
 import type { Sales } from '../selling/sales.js'
 import type { PlacesSeen } from '../stored/log-bytes.js'
 import type { BroughtItem } from '../stored/stored-recovery.js'
@@ -22,7 +22,7 @@ const options = { fileBytes: 268_435_456, sharedMaxBytes: 262_144, growBytes: 67
 export interface IntakeParts {
   readonly uploads: Uploads
   readonly sales: Sales
-  readonly pools: Pick<FreePools, 'keep'>
+  readonly pools: Pick<FreePools, 'record'>
   readonly log: Log
   /** Other machines are to know of the items. */
   readonly isListed?: boolean
@@ -99,8 +99,8 @@ function enterBrought(
   const taken = items.map(withoutFree)
   uploads.accept(taken, () => {
     for (const { id, winc, free, heldAs } of items) {
-      if (winc !== '0' && heldAs === undefined) keepUnsettled(uploads.environment, id)
-      if (free !== undefined) pools.keep(free)
+      if (winc !== '0' && heldAs === undefined) recordUnsettled(uploads.environment, id)
+      if (free !== undefined) pools.record(free)
     }
     for (const { id, isBundle } of taken) {
       if (isBundle === true) uploads.noted.wait(id)

@@ -3,13 +3,13 @@ import { pause } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import { Pool } from '../../actor/pool.js'
 import { isRefusal } from '../../format/refusal.js'
-import type { Taken } from '../records/free-pools.js'
+import type { FreeReservation } from '../records/free-pools.js'
 
 /** Whose receipt it is. Those of `free` items, and repeated ones, wait while there are `paid` ones. */
 export type ReceiptRank = 'paid' | 'free'
 
 /** The rank of an item's receipt, by what was taken of free bytes. Of wallets that the operator has named nothing is counted. */
-export function rankOf(free: Taken | undefined): ReceiptRank {
+export function rankOf(free: FreeReservation | undefined): ReceiptRank {
   return free === undefined || free.keys.length === 0 ? 'paid' : 'free'
 }
 

@@ -51,7 +51,7 @@ export class SingleUpload {
   constructor(private readonly parts: SingleUploadParts) {}
 
   /** Reads the item as it comes, and answers. To be called before the handler first waits. */
-  take(request: Request, uploader: Uploader, terms: UploadTerms = {}): Promise<UploadAnswer> {
+  receive(request: Request, uploader: Uploader, terms: UploadTerms = {}): Promise<UploadAnswer> {
     const early = closedAnswer() ?? this.#early(request, uploader)
     if (early !== undefined) return Promise.resolve(early)
     return new Promise((resolve, reject) => {

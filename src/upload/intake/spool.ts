@@ -52,7 +52,7 @@ export class Spool {
     this.onRoom()
   }
 
-  /** What waits in memory goes to the disk at once, where it is not kept or dropped. Where the disk refuses it, it is lost. */
+  /** What waits in memory goes to the disk at once, where it is neither appended nor dropped. Where the disk refuses it, it is lost. */
   spill(): void {
     if (this.#isOver || this.memoryBytes === 0) return
     const late = this.#late.bytes()
@@ -77,18 +77,22 @@ export class Spool {
   }
 
   /**
-   * All bytes are in the log for good when it resolves. `digest`: of them; `meta`: what to know them by at a restart; `until`:
-   * see `LogDraft.finish`.
+   * Appends all bytes to the upload log; they are durable when it resolves. `digest`: of them; `meta`: the record of the item;
+   * `until`: see `LogDraft.finish`.
    */
-  async keep(digest: RecordDigest, meta: Uint8Array, until?: Promise<unknown>): Promise<LogPlace | Refusal> {
+  async appendToLog(
+    digest: RecordDigest,
+    meta: Uint8Array,
+    until?: Promise<unknown>,
+  ): Promise<LogPlace | Refusal> {
     while (this.#behind !== undefined) await this.#behind
-    if (this.#isOver) return refuse('defect', 'self', 'an upload was kept after it was dropped')
+    if (this.#isOver) return refuse('defect', 'self', 'an upload was appended after it was dropped')
     if (this.#refusal !== undefined) return this.#refusal
     this.#isOver = true
     return this.#draft.finish(digest, meta, until)
   }
 
-  /** What was not kept is removed. May be called at any time. */
+  /** Removes what was not appended. May be called at any time. */
   async drop(): Promise<void> {
     if (this.#isOver) return
     this.#isOver = true

@@ -9,7 +9,7 @@ import { normalizedAddress } from '../../proof/owner-address.js'
 import type { Environment, Table } from '../../store/lmdb.js'
 import { writePatiently } from '../../store/patient-write.js'
 import { isGone, type Uploads } from '../records/uploads.js'
-import { keptItem } from './kept-items.js'
+import { readAnnouncement } from './read-announcement.js'
 
 export interface GatewayNewsParts {
   readonly environment: Environment
@@ -155,7 +155,8 @@ export class GatewayNews {
     const { uploads, logFolder } = this.parts
     return ids.flatMap((id) => {
       const item = uploads.find(id)
-      const kept = item === undefined || item.released === true ? undefined : keptItem(logFolder, item)
+      const kept =
+        item === undefined || item.released === true ? undefined : readAnnouncement(logFolder, item)
       if (kept === undefined) return []
       const { owner, signature, target, anchor, tags, headerSize } = kept.header
       const { contentType: type } = headersOfPayload(tags)

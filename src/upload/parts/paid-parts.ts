@@ -10,7 +10,7 @@ import { addressShape } from '../calls/credits-routes.js'
 import { jsonAnswer, tooLarge, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploads } from '../records/uploads.js'
 import type { Brought, UsdcUploads } from '../requests/usdc-uploads.js'
-import type { Charged } from '../selling/charging.js'
+import type { ItemCharge } from '../selling/charging.js'
 import type { Purchase } from '../selling/sales.js'
 import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
 import type { MultipartRecord, PaidUpload } from './multipart-record.js'
@@ -257,12 +257,12 @@ export class PaidParts {
    * What pays in the end for an item of so many bytes; undefined: credits do, because nothing was paid, or it was given back.
    * `onUnused`: it is paid for otherwise.
    */
-  charge(record: MultipartRecord | undefined, bytes: number, onUnused: () => void): Charged | undefined {
+  charge(record: MultipartRecord | undefined, bytes: number, onUnused: () => void): ItemCharge | undefined {
     const paid = record?.paid
     if (record === undefined || paid?.facts === undefined || isOwed(paid)) return undefined
     // As it will be settled: what is not used becomes credits.
     const { winc } = usdcShare(BigInt(paid.facts.winc), paid.bytes, bytes)
-    return { winc, heldAs: record.id, keep: () => undefined, giveBack: async () => onUnused() }
+    return { winc, heldAs: record.id, record: () => undefined, refund: async () => onUnused() }
   }
 
   /** Carries out what the record orders for the money. */

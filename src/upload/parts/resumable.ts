@@ -44,7 +44,7 @@ export class ResumableUploads {
 
   constructor(
     private readonly open: OpenUploads,
-    private readonly single: Pick<SingleUpload, 'take'>,
+    private readonly single: Pick<SingleUpload, 'receive'>,
     private readonly clients: Clients,
   ) {}
 
@@ -70,7 +70,7 @@ export class ResumableUploads {
   create(request: Request, reply: Informed, below: string): UploadAnswer | Promise<UploadAnswer> {
     const fields = appendFields(request)
     const uploader = uploaderOf(request, this.clients, undefined)
-    if (fields.isLast === undefined) return this.single.take(request, uploader)
+    if (fields.isLast === undefined) return this.single.receive(request, uploader)
     const type = request.header('content-type')
     if (type !== undefined && ![unknownType, partialType].includes(bareType(type)))
       return fixedAnswers.contentType

@@ -21,8 +21,8 @@ export interface FreeRules {
   readonly exemptWallets: readonly string[]
 }
 
-/** Who takes from the pools. */
-export interface FreeTaker {
+/** Whose free bytes an item uses. */
+export interface FreeUser {
   /** `canonicalAddress` of the signer: who pays otherwise does not matter. Absent: only the range is counted. */
   readonly wallet?: string
   /** Whether a list names the signer. Absent: only by `wallet`. */
@@ -35,8 +35,8 @@ export interface FreeTaker {
   readonly itemsInside?: number
 }
 
-/** What was taken for one item; it is given back where the item is not accepted. */
-export interface Taken {
+/** Free bytes that are reserved for one item; they are refunded where it is not accepted. */
+export interface FreeReservation {
   readonly keys: readonly string[]
   /** Of the wallet, where its network calls it otherwise than we do. */
   readonly name?: { readonly of: string; readonly wallet: string }
@@ -62,7 +62,7 @@ const listedAtOnce = 5000
 
 /**
  * Bytes that wallets and address ranges have uploaded for free. Never refilled. Counts on disk change in the transaction that
- * accepts the item. In memory bytes count as soon as they are taken, so that two concurrent uploads cannot both get the last
+ * accepts the item. In memory bytes count as soon as they are reserved, so that two concurrent uploads cannot both get the last
  * byte.
  */
 export class FreePools implements OwnFreeCounts {
@@ -103,24 +103,24 @@ export class FreePools implements OwnFreeCounts {
   }
 
   /**
-   * Takes of what all machines have. While the others do not answer it is free by what this machine knows of them. Undefined:
-   * it is not free.
+   * Reserves by what all machines have used. While the others do not answer, what this machine knows of them decides.
+   * Undefined: it is not free.
    */
-  async takeOfAll(taker: FreeTaker, bytes: number): Promise<Taken | undefined> {
-    const taken = this.take(taker, bytes)
-    if (taken === undefined || this.#elsewhere === undefined || taken.keys.length === 0) return taken
-    const wishes = taken.keys.map(
-      (key): FreeWish => ({ key, bytes: bytesOf(key, taken), maxBytes: this.#maxOf(key) }),
+  async reserve(user: FreeUser, bytes: number): Promise<FreeReservation | undefined> {
+    const reserved = this.reserveHere(user, bytes)
+    if (reserved === undefined || this.#elsewhere === undefined || reserved.keys.length === 0) return reserved
+    const wishes = reserved.keys.map(
+      (key): FreeWish => ({ key, bytes: bytesOf(key, reserved), maxBytes: this.#maxOf(key) }),
     )
     const verdict = await this.#elsewhere.take(wishes)
     this.#learn(verdict?.others)
-    if (verdict?.isFree !== false) return taken
-    this.giveBack(taken)
+    if (verdict?.isFree !== false) return reserved
+    this.refund(reserved)
     return undefined
   }
 
-  /** Lets `left` and `leftOfRange` know what the other machines have given. */
-  async look(address: string, range?: string): Promise<void> {
+  /** Reads what the other machines have given, for `left` and `leftOfRange`. */
+  async refresh(address: string, range?: string): Promise<void> {
     if (this.#elsewhere === undefined) return
     const wallets = this.#walletsOf(address).map((wallet) => walletCount(wallet, range))
     const keys = range === undefined ? wallets : [...wallets, ...rangeCounts(range)]
@@ -139,23 +139,23 @@ export class FreePools implements OwnFreeCounts {
     return found
   }
 
-  /** Undefined: it is not free. Counts what this machine knows. */
-  take(taker: FreeTaker, bytes: number): Taken | undefined {
+  /** Reserves by what this machine knows. Undefined: it is not free. */
+  reserveHere(user: FreeUser, bytes: number): FreeReservation | undefined {
     // Not while a transaction runs: it may be undone.
     if (this.#used.size > rememberedMax) this.#forgetSettled()
-    const taken = this.would(taker, bytes)
-    if (taken === undefined) return undefined
-    for (const key of taken.keys) this.#used.set(key, this.own(key) + bytesOf(key, taken))
-    return taken
+    const reserved = this.reservable(user, bytes)
+    if (reserved === undefined) return undefined
+    for (const key of reserved.keys) this.#used.set(key, this.own(key) + bytesOf(key, reserved))
+    return reserved
   }
 
-  /** What `take` would take now. */
-  would(taker: FreeTaker, bytes: number): Taken | undefined {
-    const { wallet, name: of = wallet, range, itemsInside = 0 } = taker
+  /** What `reserveHere` would reserve now. */
+  reservable(user: FreeUser, bytes: number): FreeReservation | undefined {
+    const { wallet, name: of = wallet, range, itemsInside = 0 } = user
     const { itemMaxBytes, itemOverheadBytes = 0 } = this.rules
     const inRange = bytes + itemOverheadBytes * (1 + itemsInside)
     const name = of === undefined || wallet === undefined || of === wallet ? {} : { name: { of, wallet } }
-    if (this.isExempt(taker)) return { keys: [], bytes, ...name }
+    if (this.isExempt(user)) return { keys: [], bytes, ...name }
     if (itemMaxBytes === 0 || bytes > itemMaxBytes) return undefined
     const walletKey = wallet === undefined ? [] : [walletCount(wallet, range)]
     // Other machines may never have seen which wallet is meant by the address of its own network.
@@ -167,7 +167,7 @@ export class FreePools implements OwnFreeCounts {
       (key) => this.#count(key) + (key.startsWith('w:') ? bytes : inRange) > this.#maxOf(key),
     )
     if (full.length > 0) {
-      // Others may have given back what they had taken.
+      // Others may have refunded what they had reserved.
       void this.#elsewhere?.lookAgain(full)?.then((others) => this.#learn(others))
       return undefined
     }
@@ -175,23 +175,24 @@ export class FreePools implements OwnFreeCounts {
   }
 
   /** Whether all its items are free, of any size. */
-  isExempt({ wallet, isExempt }: FreeTaker): boolean {
+  isExempt({ wallet, isExempt }: FreeUser): boolean {
     if (wallet === undefined || this.#exempt.size === 0) return false
     return this.#exempt.has(wallet) || isExempt?.(this.#exempt) === true
   }
 
-  giveBack(taken: Taken): void {
-    for (const key of taken.keys) this.#used.set(key, this.own(key) - bytesOf(key, taken))
-    this.#elsewhere?.changed(taken.keys)
+  /** The item was not accepted. */
+  refund(reserved: FreeReservation): void {
+    for (const key of reserved.keys) this.#used.set(key, this.own(key) - bytesOf(key, reserved))
+    this.#elsewhere?.changed(reserved.keys)
   }
 
-  /** Writes down what was taken. Only inside a `write` of the environment. */
-  keep(taken: Taken): void {
-    const { keys, name } = taken
+  /** Writes what was reserved to disk. Only inside a `write` of the environment. */
+  record(reserved: FreeReservation): void {
+    const { keys, name } = reserved
     if (name !== undefined) this.#name(name.of, name.wallet)
     for (const key of keys) {
       const before = this.#stored(key)
-      this.#table.put(Buffer.from(key), Buffer.from(String(before + bytesOf(key, taken))))
+      this.#table.put(Buffer.from(key), Buffer.from(String(before + bytesOf(key, reserved))))
       // For the time when the others do not answer.
       const others = this.#others.get(key) ?? 0
       if (others > 0) this.#table.put(Buffer.from(`${othersMark}${key}`), Buffer.from(String(others)))
@@ -200,7 +201,7 @@ export class FreePools implements OwnFreeCounts {
 
   /**
    * Bytes that a wallet has left from this address; null: without end. `address`: of either form. One that is not known here has
-   * taken nothing. Of a key that signs in several ways each has its own: what is left of the one that has used most.
+   * used nothing. Of a key that signs in several ways each has its own: what is left of the one that has used most.
    */
   left(address: string, range?: string): number | null {
     const wallets = this.#walletsOf(address)
@@ -293,8 +294,8 @@ export class FreePools implements OwnFreeCounts {
   }
 }
 
-/** What was taken under a key. */
-function bytesOf(key: string, { bytes, rangeBytes = bytes }: Taken): number {
+/** How many bytes of it count under a key. */
+function bytesOf(key: string, { bytes, rangeBytes = bytes }: FreeReservation): number {
   return key.startsWith('w:') ? bytes : rangeBytes
 }
 

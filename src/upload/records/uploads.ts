@@ -2,7 +2,7 @@ import { type Id, idBytes, idOfBytes } from '../../format/id.js'
 import { readJsonRow } from '../../store/json-row.js'
 import { type Environment, openEnvironment, type Table } from '../../store/lmdb.js'
 import type { LogPlace } from '../../store/segments/log-file.js'
-import type { Taken } from './free-pools.js'
+import type { FreeReservation } from './free-pools.js'
 import { NotedItems } from './noted-items.js'
 import { OpeningLines } from './opening-lines.js'
 import { PendingItems } from './pending-items.js'
@@ -34,7 +34,7 @@ export interface LoggedUpload {
   /** Name under which its price is held back, where that is not its id: the upload in parts that was paid for. */
   readonly heldAs?: string
   /** What was taken of free bytes for it: in the log alone. */
-  readonly free?: Taken
+  readonly free?: FreeReservation
 }
 
 /** The record in the log of the payment for an item that is paid for alone. */

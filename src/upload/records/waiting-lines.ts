@@ -2,7 +2,7 @@ import { encodeBase64url } from '../../format/base64url.js'
 import type { Id } from '../../format/id.js'
 import { partiesOf } from '../../format/ip.js'
 import { type Environment, present, type Table } from '../../store/lmdb.js'
-import type { Taken } from './free-pools.js'
+import type { FreeReservation } from './free-pools.js'
 import { ageKey, idInAgeKey, TurnLine, turnOfParties } from './turn-line.js'
 
 /** What decides where an item waits. */
@@ -17,7 +17,7 @@ export interface WaitingItem {
  * Whose turn a free item waits for: base64url of the parties of its uploader, the widest first. Undefined where nothing was taken
  * from the free bytes: the operator has exempted the wallet.
  */
-export function turnOf({ keys }: Taken): string | undefined {
+export function turnOf({ keys }: FreeReservation): string | undefined {
   if (keys.length === 0) return undefined
   const named = (kind: string): string => keys.find((key) => key.startsWith(kind))?.slice(kind.length) ?? ''
   return encodeBase64url(turnOfParties([...partiesOf(named('r:')), named('w:')]))

@@ -12,9 +12,9 @@ import { answerOf, closedAnswer, textAnswer, tooLarge, type UploadAnswer } from 
 import type { Uploader } from '../calls/uploader.js'
 import { Assembly } from '../intake/assembly.js'
 import { lengthOf, type SingleUploadParts, tooManyUploads } from '../intake/single-upload.js'
-import type { TakeTerms } from '../intake/take-terms.js'
+import type { AcceptTerms } from '../intake/accept-terms.js'
 import type { FreePools } from '../records/free-pools.js'
-import type { Charged } from '../selling/charging.js'
+import type { ItemCharge } from '../selling/charging.js'
 import { freeCharge, freeExhausted } from '../selling/charging.js'
 import { RawBody } from './raw-body.js'
 import { ownTagBytes, wantedTags } from './raw-tags.js'
@@ -49,7 +49,7 @@ interface Intake {
   /** Where there are more. */
   readonly onMore: UploadAnswer
   /** All are here: how they are paid for. An answer: they are not. */
-  how(bytes: number, digest: string): TakeTerms | Promise<TakeTerms | UploadAnswer>
+  how(bytes: number, digest: string): AcceptTerms | Promise<AcceptTerms | UploadAnswer>
   /** They are not all here. */
   broken?(): Promise<void>
 }
@@ -72,7 +72,7 @@ export class RawUpload {
   constructor(private readonly parts: RawUploadParts) {}
 
   /** To be called before the handler first waits. */
-  take(request: Request, uploader: Uploader): Promise<UploadAnswer> {
+  receive(request: Request, uploader: Uploader): Promise<UploadAnswer> {
     const length = lengthOf(request)
     const wish = this.#wish(request, length ?? 0)
     if ('status' in wish) return Promise.resolve(wish)
@@ -81,7 +81,7 @@ export class RawUpload {
       length === undefined
         ? this.#streamed(request, wish, uploader)
         : this.#announced(request, wish, length, uploader)
-    const taken = this.#taken(request, uploader, wish, { ...intake, ...promised })
+    const taken = this.#received(request, uploader, wish, { ...intake, ...promised })
     return promised === undefined ? taken : taken.finally(promised.over)
   }
 
@@ -107,7 +107,7 @@ export class RawUpload {
       maxBytes: length,
       onMore: tooLarge(length),
       how: async (_, digest) => this.#how(wish.brought, digest, await taking),
-      broken: async () => (await taking)?.giveBack(),
+      broken: async () => (await taking)?.refund(),
     }
   }
 
@@ -145,7 +145,7 @@ export class RawUpload {
   }
 
   /** Free bytes are counted for the client's address alone: who signs is always the service. */
-  #free({ sizeBytes }: Wish, { range }: Uploader): Promise<Charged | undefined> {
+  #free({ sizeBytes }: Wish, { range }: Uploader): Promise<ItemCharge | undefined> {
     return freeCharge(this.parts.pools, { range }, sizeBytes)
   }
 
@@ -156,7 +156,7 @@ export class RawUpload {
     return offer.status === 404 ? freeExhausted(sizeBytes) : offer
   }
 
-  async #taken(
+  async #received(
     request: Request,
     uploader: Uploader,
     wish: Wish,
@@ -219,12 +219,12 @@ export class RawUpload {
     }
   }
 
-  #how(brought: Brought | undefined, request: string, free: Charged | undefined): TakeTerms {
+  #how(brought: Brought | undefined, request: string, free: ItemCharge | undefined): AcceptTerms {
     if (brought === undefined) return free === undefined ? {} : { charge: free }
     return { purchase: this.parts.payments.purchase(brought, () => `raw:${request}`) }
   }
 
-  async #sign(item: RawItem, body: RawBody, uploader: Uploader, how: TakeTerms): Promise<UploadAnswer> {
+  async #sign(item: RawItem, body: RawBody, uploader: Uploader, how: AcceptTerms): Promise<UploadAnswer> {
     const header = item.signed(this.parts.signer.sign(item.message()))
     return new Assembly(this.parts).run([header, ...body.parts], uploader, () => undefined, {
       ...how,

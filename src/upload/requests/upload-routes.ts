@@ -28,14 +28,14 @@ export interface UploadRoutesParts {
   readonly turns: Pick<TimedTurns, 'run'>
   readonly health: UploadHealth
   /** What wallets may upload for free. */
-  readonly pools: Pick<FreePools, 'left' | 'leftOfRange' | 'look' | 'rules'>
+  readonly pools: Pick<FreePools, 'left' | 'leftOfRange' | 'refresh' | 'rules'>
 }
 
 /** The routes of single uploads and of what became of them. */
 export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
   const { uploads, single, clients, info, page, credits, turns, health, pools } = parts
   const post = (request: Request, token: string | undefined): Promise<UploadAnswer> =>
-    single.take(request, uploaderOf(request, clients, token))
+    single.receive(request, uploaderOf(request, clients, token))
   const missing = new MissingContents(uploads)
   const about = (): UploadAnswer => jsonAnswer(200, info(), publicShortly)
   const front = (request: Request): UploadAnswer => {
@@ -106,7 +106,7 @@ async function freeFor(
   const wallet = isHex ? checksumAddress(Buffer.from(address.slice(2), 'hex')) : address
   const { range } = uploaderOf(request, clients, undefined)
   // Who asks too often gets what this machine knows.
-  await turns.run(clients.of(request).address, () => pools.look(wallet, range))
+  await turns.run(clients.of(request).address, () => pools.refresh(wallet, range))
   const bytesRemaining = pools.left(wallet, range)
   const rangeBytesRemaining = bytesRemaining === null ? null : pools.leftOfRange(range)
   return { bytesRemaining, rangeBytesRemaining, itemOverheadBytes: pools.rules.itemOverheadBytes ?? 0 }

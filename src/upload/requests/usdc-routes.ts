@@ -46,14 +46,14 @@ export function usdcUploadRoutes({
         path: `/x402/${family}/signed${network}`,
         summary: 'Takes a signed data item that is paid for in USDC',
         statuses: [...statuses],
-        act: (request) => signed.take(request, uploaderOf(request, clients, undefined)),
+        act: (request) => signed.receive(request, uploaderOf(request, clients, undefined)),
       },
       {
         method: 'POST',
         path: `/x402/${family}/unsigned${network}`,
         summary: 'Makes an item of bytes, signs it, and is paid for it in USDC',
         statuses: [...statuses],
-        act: (request) => raw.take(request, uploaderOf(request, clients, undefined)),
+        act: (request) => raw.receive(request, uploaderOf(request, clients, undefined)),
       },
     ]),
   )

@@ -15,7 +15,7 @@ export interface UsdcUploadsParts {
   /** Absent: no USDC is taken. */
   readonly usdc?: UsdcPort
   readonly sales: Sales
-  readonly single: Pick<SingleUpload, 'take'>
+  readonly single: Pick<SingleUpload, 'receive'>
   /** In the addresses that offers name. */
   readonly protocol: 'http' | 'https'
   /** Whose payments a request brings: not the address of a proxy, which all of its clients share. */
@@ -71,20 +71,20 @@ export class UsdcUploads {
   constructor(private readonly parts: UsdcUploadsParts) {}
 
   /** To be called before the handler first waits. */
-  take(request: Request, uploader: Uploader): Promise<UploadAnswer> {
+  receive(request: Request, uploader: Uploader): Promise<UploadAnswer> {
     const size = lengthOf(request)
     if (size === undefined) return Promise.resolve(noLength)
     const brought = this.brought(request, size)
     if (brought === undefined) {
       const gate = (): Promise<UploadAnswer> => this.offer(request, size)
-      return this.parts.single.take(request, uploader, { gate })
+      return this.parts.single.receive(request, uploader, { gate })
     }
     if ('status' in brought) return Promise.resolve(brought)
     const purchase = this.purchase(brought, (id) => id)
     const promised = this.promise(brought)
     const { over, expired } = promised
     const gate = (): Promise<UploadAnswer | undefined> => this.gate(brought, size, promised)
-    return this.parts.single.take(request, uploader, { gate, purchase, expired }).finally(over)
+    return this.parts.single.receive(request, uploader, { gate, purchase, expired }).finally(over)
   }
 
   /** What a request promises by its payment, until `over`. Who asks for what was sold promises nothing. */

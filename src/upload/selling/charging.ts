@@ -4,50 +4,55 @@ import type { Refusal } from '../../format/refusal.js'
 import { canonicalAddress, isListed, nativeAddress } from '../../proof/owner-address.js'
 import { jsonAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
-import type { FreePools, FreeTaker, Taken } from '../records/free-pools.js'
+import type { FreePools, FreeUser, FreeReservation } from '../records/free-pools.js'
 import type { OldItems } from './old-items.js'
 
-/** What an item costs, held back until it is settled. */
-export interface Charged {
+/** What an item costs: reserved until it is settled or refunded. */
+export interface ItemCharge {
   /** Decimal. */
   readonly winc: string
-  /** What was taken of free bytes. */
-  readonly free?: Taken
-  /** Name under which it is held back, where that is not the id of the item. Who has named it settles it, too. */
+  /** The free bytes that pay for it. */
+  readonly free?: FreeReservation
+  /** Name of the reservation, where that is not the id of the item. Who has named it settles it, too. */
   readonly heldAs?: string
-  /** It was taken before the items in a bundle could be counted: takes for so many of them, or gives it back. */
-  readonly withItems?: (itemsInside: number) => Promise<ItemCharge>
-  /** The log has all that `keep` records: the receipt need not wait for that (`openIntake`). */
+  /** It was reserved before the items in a bundle could be counted: reserves for so many of them, or refunds it. */
+  readonly withItems?: (itemsInside: number) => Promise<ChargeOutcome>
+  /** The log has all that `record` writes: the receipt need not wait for that (`openIntake`). */
   readonly isLogged?: true
-  /** Writes down what must not be forgotten. Only inside the transaction that accepts the item. */
-  keep(id: Id): void
-  /** The item was not accepted. Resolves in a second at most, and then goes on by itself where it is not over. Never rejects. */
-  giveBack(): Promise<void>
+  /** Writes what must outlive a kill. Only inside the transaction that accepts the item. */
+  record(id: Id): void
+  /** The item was not accepted. Resolves in a second at most, and then goes on by itself where it is not done. Never rejects. */
+  refund(): Promise<void>
 }
 
-/** Either what is held back, or why the item is not taken. */
-export type ItemCharge = Charged | UploadAnswer | Refusal
+/** Either what is reserved, or why the item is not accepted. */
+export type ChargeOutcome = ItemCharge | UploadAnswer | Refusal
 
 /** A purchase is settled after the item is stored. */
-export const unpaid: Charged = { winc: '0', keep: () => undefined, giveBack: async () => undefined }
+export const noCharge: ItemCharge = { winc: '0', record: () => undefined, refund: async () => undefined }
 
-export function isCharge(value: ItemCharge): value is Charged {
-  return 'giveBack' in value
+export function isCharge(value: ChargeOutcome): value is ItemCharge {
+  return 'refund' in value
 }
 
 export interface Charging {
-  /** Holds back what the item costs. Of free bytes, or of credits. `itemsInside`: of a bundle. */
-  charge(header: ItemHeader, sizeBytes: number, uploader: Uploader, itemsInside?: number): Promise<ItemCharge>
-  /** Whether an item of so many bytes could be paid for, before they come. Holds nothing back; undefined: it could. */
+  /** Reserves what the item costs. Of free bytes, or of credits. `itemsInside`: of a bundle. */
+  charge(
+    header: ItemHeader,
+    sizeBytes: number,
+    uploader: Uploader,
+    itemsInside?: number,
+  ): Promise<ChargeOutcome>
+  /** Whether an item of so many bytes could be paid for, before they come. Reserves nothing; undefined: it could. */
   foresee(header: ItemHeader, sizeBytes: number, uploader: Uploader): Promise<UploadAnswer | undefined>
   /** The item was accepted. */
-  settle(id: Id, charge: Pick<Charged, 'winc' | 'heldAs'>): void
-  /** All items that an earlier process had accepted are known here, those that a store brought back, too. */
-  resume(): void
+  settle(id: Id, charge: Pick<ItemCharge, 'winc' | 'heldAs'>): void
+  /** Refunds what an earlier process reserved and did not accept. Only once all accepted items are known here. */
+  refundAbandoned(): void
 }
 
-/** Who takes of free bytes for an item. */
-export function freeTakerOf({ signatureType, owner }: ItemHeader, { range }: Uploader): FreeTaker {
+/** Whose free bytes an item uses. */
+export function freeUserOf({ signatureType, owner }: ItemHeader, { range }: Uploader): FreeUser {
   const wallet = canonicalAddress(signatureType, owner)
   return {
     wallet,
@@ -60,21 +65,21 @@ export function freeTakerOf({ signatureType, owner }: ItemHeader, { range }: Upl
 /** What the free bytes pay; undefined where they do not reach. */
 export async function freeCharge(
   pools: FreePools,
-  taker: FreeTaker,
+  user: FreeUser,
   sizeBytes: number,
-): Promise<Charged | undefined> {
-  const taken = await pools.takeOfAll(taker, sizeBytes)
-  if (taken === undefined) return undefined
-  const giveBack = async (): Promise<void> => pools.giveBack(taken)
+): Promise<ItemCharge | undefined> {
+  const reserved = await pools.reserve(user, sizeBytes)
+  if (reserved === undefined) return undefined
+  const refund = async (): Promise<void> => pools.refund(reserved)
   return {
     winc: '0',
-    free: taken,
+    free: reserved,
     isLogged: true,
-    keep: () => pools.keep(taken),
-    giveBack,
+    record: () => pools.record(reserved),
+    refund,
     async withItems(itemsInside) {
-      await giveBack()
-      return (await freeCharge(pools, { ...taker, itemsInside }, sizeBytes)) ?? freeExhausted(sizeBytes)
+      await refund()
+      return (await freeCharge(pools, { ...user, itemsInside }, sizeBytes)) ?? freeExhausted(sizeBytes)
     },
   }
 }
@@ -94,29 +99,29 @@ export interface FreeWanted {
  */
 export async function freeOrRefused(
   pools: FreePools,
-  old: Pick<OldItems, 'inBundle' | 'refused' | 'keep'>,
+  old: Pick<OldItems, 'inBundle' | 'refused' | 'record'>,
   { header, bytes, uploader, itemsInside }: FreeWanted,
-): Promise<Charged | UploadAnswer | undefined> {
-  const taker = { ...freeTakerOf(header, uploader), itemsInside }
-  const free = await freeCharge(pools, taker, bytes)
-  const isOfOperator = free !== undefined && uploader.range !== undefined && pools.isExempt(taker)
+): Promise<ItemCharge | UploadAnswer | undefined> {
+  const user = { ...freeUserOf(header, uploader), itemsInside }
+  const free = await freeCharge(pools, user, bytes)
+  const isOfOperator = free !== undefined && uploader.range !== undefined && pools.isExempt(user)
   if (free !== undefined && !isOfOperator) return free
   const paid = old.inBundle(header.id)
   if (paid !== undefined || free === undefined) return paid
   const refused = await old.refused(header, bytes, uploader)
   if (refused !== undefined) return refused
-  const keep = (id: Id): void => {
-    free.keep(id)
-    old.keep(header, uploader)
+  const record = (id: Id): void => {
+    free.record(id)
+    old.record(header, uploader)
   }
-  return { ...free, keep }
+  return { ...free, record }
 }
 
 /** Takes what is free, and nothing else: for a service without a payment service. */
 export class FreeOnly implements Charging {
   constructor(
     private readonly pools: FreePools,
-    private readonly old: Pick<OldItems, 'inBundle' | 'refused' | 'keep'>,
+    private readonly old: Pick<OldItems, 'inBundle' | 'refused' | 'record'>,
   ) {}
 
   async charge(
@@ -124,7 +129,7 @@ export class FreeOnly implements Charging {
     sizeBytes: number,
     uploader: Uploader,
     itemsInside = 0,
-  ): Promise<ItemCharge> {
+  ): Promise<ChargeOutcome> {
     const wanted = { header, bytes: sizeBytes, uploader, itemsInside }
     return (await freeOrRefused(this.pools, this.old, wanted)) ?? freeExhausted(sizeBytes)
   }
@@ -134,7 +139,7 @@ export class FreeOnly implements Charging {
     sizeBytes: number,
     uploader: Uploader,
   ): Promise<UploadAnswer | undefined> {
-    const isFree = this.pools.would(freeTakerOf(header, uploader), sizeBytes) !== undefined
+    const isFree = this.pools.reservable(freeUserOf(header, uploader), sizeBytes) !== undefined
     return isFree ? undefined : freeExhausted(sizeBytes)
   }
 
@@ -142,7 +147,7 @@ export class FreeOnly implements Charging {
     // What is free is over when it is written down.
   }
 
-  resume(): void {
+  refundAbandoned(): void {
     // Likewise.
   }
 }

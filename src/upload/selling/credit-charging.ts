@@ -14,12 +14,12 @@ import { answerOf, fixedAnswers, paymentAway, type UploadAnswer } from '../calls
 import type { Uploader } from '../calls/uploader.js'
 import type { FreePools } from '../records/free-pools.js'
 import {
-  type Charged,
+  type ItemCharge,
   type Charging,
   freeExhausted,
   freeOrRefused,
-  freeTakerOf,
-  type ItemCharge,
+  freeUserOf,
+  type ChargeOutcome,
 } from './charging.js'
 import type { OldItems } from './old-items.js'
 import { elsewhereAnswer, type ServiceOfSeveral } from './several-services.js'
@@ -47,7 +47,7 @@ function unsettledIn(environment: Environment): Table {
 }
 
 /** Records that credits must be settled for an item. Only inside a `write` of the environment. */
-export function keepUnsettled(environment: Environment, id: Id): void {
+export function recordUnsettled(environment: Environment, id: Id): void {
   unsettledIn(environment).put(idBytes(id), none)
 }
 
@@ -69,7 +69,7 @@ export class CreditCharging implements Charging {
     private readonly pools: FreePools,
     private readonly credits: CreditsPort,
     private readonly environment: Environment,
-    private readonly old: Pick<OldItems, 'inBundle' | 'refused' | 'keep'>,
+    private readonly old: Pick<OldItems, 'inBundle' | 'refused' | 'record'>,
     private readonly clock: Clock,
     private readonly closing: AbortSignal,
     /** Absent: this upload service is the only one. */
@@ -97,7 +97,7 @@ export class CreditCharging implements Charging {
   }
 
   /** Gives back what an earlier process held for items that it had not accepted. One that a store brought back is accepted. */
-  resume(): void {
+  refundAbandoned(): void {
     for (const [id, value] of this.#left) {
       const now = this.#unsettled.get(idBytes(id))
       if (now !== undefined && Buffer.compare(now, value) === 0)
@@ -106,7 +106,12 @@ export class CreditCharging implements Charging {
     this.#left.clear()
   }
 
-  async charge(header: ItemHeader, bytes: number, uploader: Uploader, itemsInside = 0): Promise<ItemCharge> {
+  async charge(
+    header: ItemHeader,
+    bytes: number,
+    uploader: Uploader,
+    itemsInside = 0,
+  ): Promise<ChargeOutcome> {
     const free = await freeOrRefused(this.pools, this.old, { header, bytes, uploader, itemsInside })
     if (free !== undefined) return free
     if (this.#refunding.has(header.id)) return paymentAway(header.id)
@@ -131,28 +136,28 @@ export class CreditCharging implements Charging {
       return reserved.isUnknownWallet ? freeExhausted(bytes) : fixedAnswers.unpaid
     }
     // The entry is on disk, so the client need not wait for the payment service.
-    const giveBack = (): Promise<void> =>
+    const refund = (): Promise<void> =>
       withinTime(this.clock, patienceMs, this.#refund(header.id, ticket), undefined)
     // Only now: who cannot pay must not use up what the gateways of the network answer.
     const refused = await this.old.refused(header, bytes, uploader)
     if (refused !== undefined) {
-      await giveBack()
+      await refund()
       return refused
     }
     return {
       winc: reserved.winc,
       isLogged: true,
-      keep: (id) => {
+      record: (id) => {
         if (reserved.winc === '0') this.#unsettled.remove(idBytes(id))
-        else keepUnsettled(this.environment, id)
-        this.old.keep(header, uploader)
+        else recordUnsettled(this.environment, id)
+        this.old.record(header, uploader)
       },
-      giveBack,
+      refund,
     }
   }
 
   async foresee(header: ItemHeader, bytes: number, uploader: Uploader): Promise<UploadAnswer | undefined> {
-    if (this.pools.would(freeTakerOf(header, uploader), bytes) !== undefined) return undefined
+    if (this.pools.reservable(freeUserOf(header, uploader), bytes) !== undefined) return undefined
     const paid = this.old.inBundle(header.id)
     if (paid !== undefined) return paid
     // The signature is not checked yet, so anybody may have written this header. Where there are too many requests, the item is
@@ -171,7 +176,7 @@ export class CreditCharging implements Charging {
     return checked.isUnknownWallet ? freeExhausted(bytes) : fixedAnswers.unpaid
   }
 
-  settle(id: Id, { winc, heldAs }: Pick<Charged, 'winc' | 'heldAs'>): void {
+  settle(id: Id, { winc, heldAs }: Pick<ItemCharge, 'winc' | 'heldAs'>): void {
     if (winc !== '0' && heldAs === undefined) void this.#settle(id)
   }
 

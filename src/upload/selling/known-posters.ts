@@ -36,7 +36,7 @@ export class KnownPosters {
    * more, else the one that had items on the fewest days. So strangers who have a wallet pay for some items, from however many
    * networks, take one place, and no network from which its owner comes day by day.
    */
-  keep(wallet: Uint8Array, address: string, nowMs: number): void {
+  record(wallet: Uint8Array, address: string, nowMs: number): void {
     const key = keyOf(wallet, address)
     const today = dayOf(nowMs)
     const before = this.#days.get(key)

@@ -48,8 +48,8 @@ export class OldItems {
     return undefined
   }
 
-  /** It was taken: its owner is there. Only inside a `write` of the tables. */
-  keep({ owner }: Pick<ItemHeader, 'owner'>, { range }: Uploader): void {
-    if (range !== undefined) this.posters.keep(sha256(owner), range, this.clock.now())
+  /** It was accepted: its owner is there. Only inside a `write` of the tables. */
+  record({ owner }: Pick<ItemHeader, 'owner'>, { range }: Uploader): void {
+    if (range !== undefined) this.posters.record(sha256(owner), range, this.clock.now())
   }
 }

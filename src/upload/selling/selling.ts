@@ -6,7 +6,7 @@ import type { UsdcPort } from '../../payment/credits-port.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
 import { diskAnswer, fixedAnswers, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { AnnouncedItem } from '../news/item-announcer.js'
-import { keptItem } from '../news/kept-items.js'
+import { readAnnouncement } from '../news/read-announcement.js'
 import type { Receipt } from '../records/receipt.js'
 import type { AcceptedItem, SaleFacts } from '../records/uploads.js'
 import type { Purchase, Sale, Sales } from './sales.js'
@@ -55,9 +55,9 @@ export class ItemSelling {
     if (sale.item !== undefined) this.parts.log.release(sale.item.place)
   }
 
-  /** What is to be announced of an item that is kept. */
-  kept(item: AcceptedItem): AnnouncedItem | undefined {
-    return keptItem(this.parts.log.folder, item)
+  /** The announcement of a stored item. */
+  announcementOf(item: AcceptedItem): AnnouncedItem | undefined {
+    return readAnnouncement(this.parts.log.folder, item)
   }
 
   /** Looks up the state of a sale's payment, and moves nothing. An answer of status 402: nothing was paid. */

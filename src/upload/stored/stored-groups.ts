@@ -84,7 +84,7 @@ export class StoredGroups {
   }
 
   /** Resolves with the name of the group when the store has it, with a refusal when it does not. Never rejects but for bugs. */
-  keep(item: StorableItem): Promise<string | Refusal> {
+  put(item: StorableItem): Promise<string | Refusal> {
     const refusal = this.refusal
     if (refusal !== undefined) return Promise.resolve(refusal)
     if (item.sizeBytes > largeBytes) return this.#large.run(() => this.#putLarge(item))

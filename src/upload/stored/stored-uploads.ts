@@ -118,9 +118,9 @@ export class StoredUploads {
    * Resolves with the group when the store has the item, and with undefined where receipts do not wait for it. A refusal: the
    * item does not count, and its record in the log is taken back.
    */
-  async keep(item: StorableItem): Promise<string | undefined | Refusal> {
+  async put(item: StorableItem): Promise<string | undefined | Refusal> {
     if (!this.options.isWanted) return undefined
-    const outcome = this.refusal ?? (await this.#writer?.keep(item))
+    const outcome = this.refusal ?? (await this.#writer?.put(item))
     if (isRefusal(outcome)) this.parts.log.withdraw(item.place, item.meta.length)
     return outcome
   }
@@ -335,7 +335,7 @@ export class StoredUploads {
     const item = isDue()
     if (item === undefined || this.#writer === undefined) return undefined
     try {
-      const outcome = this.refusal ?? (await this.#writer.keep(await loggedAgain(item, log.folder)))
+      const outcome = this.refusal ?? (await this.#writer.put(await loggedAgain(item, log.folder)))
       if (isRefusal(outcome)) return id
       uploads.environment.write(() => {
         const now = isDue()

@@ -11,7 +11,7 @@ import { sha256 } from '../../../src/proof/digest.js'
 import { DurableLog } from '../../../src/store/segments/durable-log.js'
 import { Bundles } from '../../../src/upload/bundling/bundle-records.js'
 import { Bundler, type BundlerParts } from '../../../src/upload/bundling/bundler.js'
-import type { Taken } from '../../../src/upload/records/free-pools.js'
+import type { FreeReservation } from '../../../src/upload/records/free-pools.js'
 import { openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
 import { turnOf } from '../../../src/upload/records/waiting-lines.js'
 import { HandClock } from '../../http/hand-clock.js'
@@ -24,7 +24,7 @@ export interface Rig {
   readonly bundles: Bundles
   readonly clock: HandClock
   /** Puts an item into the log and the tables; `free`: what was taken for it. */
-  accept(name: string, free?: Taken): Id
+  accept(name: string, free?: FreeReservation): Id
   /** The next bundle is packed, if any is: five seconds later, or `afterMs`. */
   round(afterMs?: number): Promise<void>
 }
@@ -78,7 +78,7 @@ export async function rigOf(
     await log.close()
     await environment.close()
   })
-  const accept = (name: string, free?: Taken): Id => {
+  const accept = (name: string, free?: FreeReservation): Id => {
     const bytes = Buffer.from(name)
     const id = idOfBytes(sha256(bytes))
     const place = log.append([bytes], createHash('sha256').update(bytes).digest())

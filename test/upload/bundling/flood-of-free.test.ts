@@ -7,12 +7,12 @@ import { type Id, idOfBytes } from '../../../src/format/id.js'
 import { sha256 } from '../../../src/proof/digest.js'
 import { DurableLog } from '../../../src/store/segments/durable-log.js'
 import { openIntake } from '../../../src/upload/intake/open-intake.js'
-import { FreePools, type Taken } from '../../../src/upload/records/free-pools.js'
+import { FreePools, type FreeReservation } from '../../../src/upload/records/free-pools.js'
 import { type LoggedUpload, openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
 import { Sales } from '../../../src/upload/selling/sales.js'
 import { rigOf, rules } from './bundler-rig.js'
 
-const stranger: Taken = { keys: ['w:stranger', 'r:20.1.1.1'], bytes: 1 }
+const stranger: FreeReservation = { keys: ['w:stranger', 'r:20.1.1.1'], bytes: 1 }
 
 t.test(
   'what is paid for is in the next bundle, however many free items wait and bundles are not deep',
@@ -37,7 +37,7 @@ t.test('an item that only the log knows waits in the same line as before the kil
   const environment = openUploadTables(join(folder, 'tables'))
   const uploads = new Uploads(environment)
   const before = await DurableLog.open(join(folder, 'log'))
-  const put = (name: string, free?: Taken): Id => {
+  const put = (name: string, free?: FreeReservation): Id => {
     const bytes = Buffer.from(name)
     const id = idOfBytes(sha256(bytes))
     const meta: LoggedUpload = {

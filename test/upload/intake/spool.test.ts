@@ -71,7 +71,7 @@ t.test('what is to leave the memory is in a file at once, in its order, and is f
   const digest = createHash('sha256')
   for (const piece of pieces) digest.update(piece)
   const wanted = digest.digest()
-  const kept = await spool.keep(wanted, Buffer.from('{}'))
+  const kept = await spool.appendToLog(wanted, Buffer.from('{}'))
   if (isRefusal(kept)) throw new Error(kept.message)
   await log.close()
   const found: Buffer[] = []
@@ -135,7 +135,7 @@ t.test('a disk that gets full in the middle is said so, and leaves nothing behin
     if (broken !== 'create') spool.write(bytes)
     disk.fault = (call) => (call === broken ? 'ENOSPC' : undefined)
     for (let piece = 0; piece < 5; piece += 1) spool.write(bytes)
-    const kept = await spool.keep(createHash('sha256').digest(), Buffer.from('{}'))
+    const kept = await spool.appendToLog(createHash('sha256').digest(), Buffer.from('{}'))
     if (!isRefusal(kept)) throw new Error(`it was kept on a full disk (${broken})`)
     const { status, text, lines } = answerOf(kept)
     t.strictSame([status, text], [503, 'the disk is full'], broken)
@@ -146,7 +146,7 @@ t.test('a disk that gets full in the middle is said so, and leaves nothing behin
   const spool = new Spool(log, () => undefined)
   const bytes = Buffer.alloc(50_000, 'room again')
   spool.write(bytes)
-  const kept = await spool.keep(createHash('sha256').update(bytes).digest(), Buffer.from('{}'))
+  const kept = await spool.appendToLog(createHash('sha256').update(bytes).digest(), Buffer.from('{}'))
   t.notOk(isRefusal(kept), 'there is room again')
   t.strictSame(
     disk.list(folder).filter((name) => name.endsWith('.log')).length,

@@ -2,7 +2,7 @@ import t from 'tap'
 import { pause } from '../../../src/actor/clock.js'
 import { type Refusal, refuse } from '../../../src/format/refusal.js'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
-import type { ItemStore } from '../../../src/upload/intake/item-keeping.js'
+import type { ItemStore } from '../../../src/upload/intake/store-item.js'
 import { openUploadTables } from '../../../src/upload/records/uploads.js'
 import type { StorableItem } from '../../../src/upload/stored/stored-groups.js'
 import { eventually } from '../../eventually.js'
@@ -23,7 +23,7 @@ class ScriptedStore implements ItemStore {
   readonly kept: StorableItem[] = []
   answer: (outcome: string | undefined | Refusal) => void = () => undefined
 
-  keep(item: StorableItem): Promise<string | undefined | Refusal> {
+  put(item: StorableItem): Promise<string | undefined | Refusal> {
     this.kept.push(item)
     return new Promise((resolve) => {
       this.answer = resolve

@@ -18,7 +18,7 @@ import {
   type UploadAnswer,
 } from '../../../src/upload/calls/upload-answers.js'
 import type { ReadItem } from '../../../src/upload/intake/item-reader.js'
-import type { TakeTerms } from '../../../src/upload/intake/take-terms.js'
+import type { AcceptTerms } from '../../../src/upload/intake/accept-terms.js'
 import type { MultipartRecord } from '../../../src/upload/parts/multipart-record.js'
 import { MultipartRecords } from '../../../src/upload/parts/multipart-records.js'
 import { OpenUploads, type OpenUploadsParts } from '../../../src/upload/parts/open-uploads.js'
@@ -50,7 +50,7 @@ interface Scene {
 /** `accept`: what becomes of the item, in turn. `before`: what an earlier process has left. */
 async function scene(
   t: Test,
-  accept: (scene: Scene, item: ReadItem, how: TakeTerms) => Promise<UploadAnswer>,
+  accept: (scene: Scene, item: ReadItem, how: AcceptTerms) => Promise<UploadAnswer>,
   before: (scene: Pick<Scene, 'uploads'>) => void = () => undefined,
 ): Promise<Scene> {
   let aheadMs = 0
@@ -99,7 +99,7 @@ async function scene(
     itemMaxBytes: 1e9,
     clock,
   })
-  const taking = (read: ReadItem, _: unknown, __: unknown, how: TakeTerms): Promise<UploadAnswer> =>
+  const taking = (read: ReadItem, _: unknown, __: unknown, how: AcceptTerms): Promise<UploadAnswer> =>
     accept(made, read, how)
   const open = new OpenUploads({
     intake: {
@@ -162,7 +162,7 @@ t.test('an upload whose answer was lost pays for the item that it has made', asy
       enter(scene, header.id, charge?.heldAs)
       return lost
     }
-    await charge?.giveBack()
+    await charge?.refund()
     return jsonAnswer(202, { id: header.id })
   })
   t.equal((await one.attempt()).status, 503)
@@ -175,7 +175,7 @@ t.test('an upload whose answer was lost pays for the item that it has made', asy
 t.test('an item that others have paid for costs nothing', async (t) => {
   const one = await scene(t, async (scene, { header }, { charge }) => {
     enter(scene, header.id, undefined)
-    await charge?.giveBack()
+    await charge?.refund()
     return jsonAnswer(202, { id: header.id })
   })
   t.equal((await one.attempt()).status, 200)

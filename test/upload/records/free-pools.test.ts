@@ -4,9 +4,9 @@ import t from 'tap'
 import type { ItemHeader } from '../../../src/format/item.js'
 import { ethereumSigner } from '../../../src/proof/sign.js'
 import type { Uploader } from '../../../src/upload/calls/uploader.js'
-import { FreePools, type FreeTaker } from '../../../src/upload/records/free-pools.js'
+import { FreePools, type FreeUser } from '../../../src/upload/records/free-pools.js'
 import { openUploadTables } from '../../../src/upload/records/uploads.js'
-import { freeTakerOf } from '../../../src/upload/selling/charging.js'
+import { freeUserOf } from '../../../src/upload/selling/charging.js'
 
 const rules = { itemMaxBytes: 1000, walletBytes: 1000, rangeBytes: 1000, exemptWallets: [] }
 
@@ -15,15 +15,15 @@ t.test('a site of IPv6 has as much as 256 ranges have, however many it has', asy
   t.teardown(() => environment.close())
   const pools = new FreePools(environment, rules)
   const take = (range: string, at: number): boolean =>
-    pools.take({ wallet: `wallet ${at}`, range }, 1000) !== undefined
+    pools.reserveHere({ wallet: `wallet ${at}`, range }, 1000) !== undefined
   const taken = Array.from({ length: 300 }, (_, at) => take(`2001:db8:1:${at.toString(16)}::`, at))
   t.equal(taken.filter(Boolean).length, 256)
   t.equal(pools.leftOfRange('2001:db8:1:ffff::'), 0)
   t.equal(take('2001:db8:2::', 301), true, 'another site has its own')
   t.equal(pools.leftOfRange('2001:db8:2:1::'), 1000)
-  const last = pools.take({ range: '2001:db8:3::' }, 600)
+  const last = pools.reserveHere({ range: '2001:db8:3::' }, 600)
   t.strictSame(last?.keys, ['r:2001:db8:3::', 's:2001:db8:3::', 'p:2001:db8::'])
-  if (last !== undefined) pools.giveBack(last)
+  if (last !== undefined) pools.refund(last)
   t.equal(pools.leftOfRange('2001:db8:3::'), 1000, 'what is given back is there again')
   for (let at = 400; at < 800; at += 1) t.equal(take(`198.51.${at >> 8}.${at & 255}`, at), true)
 })
@@ -33,10 +33,10 @@ t.test('a provider of IPv6 has as much as 65,536 ranges have, however many sites
   t.teardown(() => environment.close())
   const pools = new FreePools(environment, rules)
   const used = { keys: ['p:2001:db8::'], bytes: 65_536 * 1000 - 500 }
-  environment.write(() => pools.keep(used))
+  environment.write(() => pools.record(used))
   t.equal(pools.leftOfRange('2001:db8:77::'), 500, 'no site of it has more')
-  t.equal(pools.take({ range: '2001:db8:78::' }, 501), undefined)
-  t.ok(pools.take({ range: '2001:db8:78::' }, 500))
+  t.equal(pools.reserveHere({ range: '2001:db8:78::' }, 501), undefined)
+  t.ok(pools.reserveHere({ range: '2001:db8:78::' }, 500))
   t.equal(pools.leftOfRange('2001:db9:1::'), 1000, 'another provider has its own')
 })
 
@@ -45,18 +45,18 @@ t.test('an address range is charged for the records of each item, a wallet is no
   t.teardown(() => environment.close())
   const pools = new FreePools(environment, { ...rules, itemOverheadBytes: 300 })
   const range = '198.51.100.7'
-  const taken = pools.take({ wallet: 'one', range }, 100)
+  const taken = pools.reserveHere({ wallet: 'one', range }, 100)
   if (taken === undefined) throw new Error('100 bytes are free')
-  environment.write(() => pools.keep(taken))
+  environment.write(() => pools.record(taken))
   t.equal(pools.left('one', range), 900)
   t.equal(pools.leftOfRange(range), 600)
   t.equal(new FreePools(environment, rules).leftOfRange(range), 600, 'on disk, too')
-  const second = pools.take({ wallet: 'two', range }, 300)
+  const second = pools.reserveHere({ wallet: 'two', range }, 300)
   t.ok(second)
-  t.equal(pools.take({ wallet: 'three', range }, 1), undefined, 'nothing is left of the range')
-  if (second !== undefined) pools.giveBack(second)
+  t.equal(pools.reserveHere({ wallet: 'three', range }, 1), undefined, 'nothing is left of the range')
+  if (second !== undefined) pools.refund(second)
   t.equal(pools.leftOfRange(range), 600)
-  t.ok(pools.take({ wallet: 'three', range: undefined }, 1000), 'this machine itself is not counted')
+  t.ok(pools.reserveHere({ wallet: 'three', range: undefined }, 1000), 'this machine itself is not counted')
 })
 
 t.test('what strangers post of a wallet takes nothing from its owner elsewhere', async (t) => {
@@ -65,8 +65,8 @@ t.test('what strangers post of a wallet takes nothing from its owner elsewhere',
   const pools = new FreePools(environment, { ...rules, rangeBytes: 5000 })
   const [stranger, beside, owner, home] = ['198.51.100.7', '198.51.100.8', '203.0.113.5', '203.0.113.9']
   const take = (range: string | undefined): boolean => {
-    const taken = pools.take({ wallet: 'owner', range }, 1000)
-    if (taken !== undefined) environment.write(() => pools.keep(taken))
+    const taken = pools.reserveHere({ wallet: 'owner', range }, 1000)
+    if (taken !== undefined) environment.write(() => pools.record(taken))
     return taken !== undefined
   }
   t.ok(take(stranger))
@@ -85,21 +85,21 @@ t.test('a bundle costs its range the records of each of its items', async (t) =>
   t.teardown(() => environment.close())
   const pools = new FreePools(environment, { ...rules, itemOverheadBytes: 100 })
   const taker = { wallet: 'one', range: '198.51.100.7', itemsInside: 4 }
-  const taken = pools.take(taker, 200)
+  const taken = pools.reserveHere(taker, 200)
   t.match(taken, { bytes: 200, rangeBytes: 700 })
   t.equal(pools.left('one', taker.range), 800)
   t.equal(pools.leftOfRange(taker.range), 300)
-  t.equal(pools.take({ ...taker, itemsInside: 3 }, 1), undefined)
-  t.ok(pools.take({ ...taker, itemsInside: 1 }, 100))
+  t.equal(pools.reserveHere({ ...taker, itemsInside: 3 }, 1), undefined)
+  t.ok(pools.reserveHere({ ...taker, itemsInside: 1 }, 100))
 })
 
 t.test('the list of who has used most names ranges and wallets, and no site twice', async (t) => {
   const environment = openUploadTables(join(t.testdir(), 'uploads'))
   t.teardown(() => environment.close())
   const pools = new FreePools(environment, rules)
-  const taken = pools.take({ wallet: 'a wallet', range: '2001:db8:1:2::' }, 600)
+  const taken = pools.reserveHere({ wallet: 'a wallet', range: '2001:db8:1:2::' }, 600)
   if (taken === undefined) throw new Error('600 bytes are free')
-  environment.write(() => pools.keep(taken))
+  environment.write(() => pools.record(taken))
   const { known, most } = await pools.listed(10)
   t.equal(known, 2)
   t.strictSame(most.map(({ name }) => name).sort(), ['2001:db8:1:2::', 'a wallet 2001:db8:1::'])
@@ -114,17 +114,17 @@ t.test(
     const name = '0x1a642f0E3c3aF545E7AcBD38b07251B3990914F1'
     const uploader: Uploader = { range: '198.51.100.7', paidBy: [], token: undefined }
     const key = ethereumSigner(Buffer.alloc(32, 1)).owner
-    const takerOf = (signatureType: number, owner: Uint8Array): FreeTaker => {
-      return freeTakerOf({ signatureType, owner } as ItemHeader, uploader)
+    const takerOf = (signatureType: number, owner: Uint8Array): FreeUser => {
+      return freeUserOf({ signatureType, owner } as ItemHeader, uploader)
     }
     const texts = [name, name.toLowerCase(), `0x${name.slice(2).toUpperCase()}`]
     const typed = texts.map((text) => takerOf(7, Buffer.from(text)))
     const [one, ...others] = typed
     for (const other of others) t.equal(other.wallet, one?.wallet, 'one wallet, whatever its spelling')
-    const take = (taker: FreeTaker, bytes: number): void => {
-      const taken = pools.take(taker, bytes)
+    const take = (taker: FreeUser, bytes: number): void => {
+      const taken = pools.reserveHere(taker, bytes)
       if (taken === undefined) throw new Error('it is free')
-      environment.write(() => pools.keep(taken))
+      environment.write(() => pools.record(taken))
     }
     take(takerOf(3, key), 500)
     t.equal(pools.left(name, uploader.range), 500)
@@ -138,7 +138,7 @@ t.test(
     for (const listed of [one?.wallet ?? '', name])
       for (const taker of typed)
         t.strictSame(
-          new FreePools(environment, { ...rules, exemptWallets: [listed] }).take(taker, 9999)?.keys,
+          new FreePools(environment, { ...rules, exemptWallets: [listed] }).reserveHere(taker, 9999)?.keys,
           [],
         )
   },

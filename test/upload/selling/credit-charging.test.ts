@@ -16,11 +16,11 @@ import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
 import type { Environment } from '../../../src/store/lmdb.js'
 import { DurableLog } from '../../../src/store/segments/durable-log.js'
 import { openIntake } from '../../../src/upload/intake/open-intake.js'
-import { keptItem } from '../../../src/upload/news/kept-items.js'
+import { readAnnouncement } from '../../../src/upload/news/read-announcement.js'
 import { FreePools } from '../../../src/upload/records/free-pools.js'
 import { type LoggedUpload, openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
-import type { Charged } from '../../../src/upload/selling/charging.js'
-import { CreditCharging, keepUnsettled } from '../../../src/upload/selling/credit-charging.js'
+import type { ItemCharge } from '../../../src/upload/selling/charging.js'
+import { CreditCharging, recordUnsettled } from '../../../src/upload/selling/credit-charging.js'
 import { onlyHere } from '../../../src/upload/selling/earlier-post.js'
 import { KnownPosters } from '../../../src/upload/selling/known-posters.js'
 import { OldItems } from '../../../src/upload/selling/old-items.js'
@@ -84,15 +84,15 @@ async function rig(
         systemClock,
         end.signal,
       )
-      if (isResumed) charging.resume()
+      if (isResumed) charging.refundAbandoned()
       return { charging, kill: () => end.abort() }
     },
     balance: async () => (await accounts.balance(address))?.winc ?? 'none',
   }
 }
 
-function isCharged(value: object): value is Charged {
-  return 'giveBack' in value
+function isCharged(value: object): value is ItemCharge {
+  return 'refund' in value
 }
 
 t.test('what was held back for an item that a kill kept out is given back at the next start', async (t) => {
@@ -117,9 +117,9 @@ t.test('nothing is given back before it is known what was accepted', async (t) =
   first.kill()
   const { charging } = start(false)
   // A store brings the item back.
-  uploads.environment.write(() => keepUnsettled(uploads.environment, header.id))
+  uploads.environment.write(() => recordUnsettled(uploads.environment, header.id))
   charging.settle(header.id, charge)
-  charging.resume()
+  charging.refundAbandoned()
   await eventually('nothing is unsettled', async () => uploads.environment.table('unsettled').count() === 0)
   t.equal(await balance(), String(1000 - item.length), 'it is paid')
 })
@@ -199,7 +199,7 @@ t.test('what a kill kept out of the tables is counted as free, and can be announ
   const [found] = lost
   t.match(found, { id: header.id, winc: '0' })
   t.equal((uploads.find(header.id) as { free?: unknown }).free, undefined, 'the log alone says it')
-  const announced = found === undefined ? undefined : keptItem(logFolder, found)
+  const announced = found === undefined ? undefined : readAnnouncement(logFolder, found)
   t.strictSame([announced?.header.id, announced?.sizeBytes], [header.id, item.length])
   await intake.close()
   const again = await openIntake(logFolder, parts)
@@ -223,9 +223,13 @@ t.test('wallets of the list have everything for nothing, others what the rules s
     const rules = { itemMaxBytes, walletBytes: 1000, rangeBytes: 1000, exemptWallets: [listed] }
     const pools = new FreePools(uploads.environment, rules)
     for (const bytes of [1, 10 * 2 ** 30])
-      t.strictSame(pools.take({ wallet: listed, range: '192.0.2.1' }, bytes)?.keys, [], `${bytes} bytes`)
+      t.strictSame(
+        pools.reserveHere({ wallet: listed, range: '192.0.2.1' }, bytes)?.keys,
+        [],
+        `${bytes} bytes`,
+      )
     t.equal(pools.left(listed), null)
-    t.equal(pools.would({ wallet: other, range: undefined }, 1001), undefined)
+    t.equal(pools.reservable({ wallet: other, range: undefined }, 1001), undefined)
     t.equal(pools.left(other), itemMaxBytes)
   }
 })

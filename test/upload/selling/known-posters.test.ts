@@ -10,7 +10,7 @@ t.test('eight networks of a wallet are remembered, for some weeks', async (t) =>
   const posters = new KnownPosters(environment)
   const [wallet, other] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)]
   const keep = (of: Buffer, address: string, day: number): void =>
-    environment.write(() => posters.keep(of, address, day * dayMs))
+    environment.write(() => posters.record(of, address, day * dayMs))
   keep(other, '20.0.0.1', 0)
   for (let at = 0; at < 8; at += 1) keep(wallet, `10.${at}.0.1`, at)
   t.ok(posters.has(wallet, '10.0.0.9', 8 * dayMs), 'any address of the network')
@@ -33,10 +33,10 @@ t.test('items from many networks push out no network with items on several days'
   const posters = new KnownPosters(environment)
   const wallet = Buffer.alloc(32, 1)
   const keep = (address: string, day: number): void =>
-    environment.write(() => posters.keep(wallet, address, day * dayMs))
+    environment.write(() => posters.record(wallet, address, day * dayMs))
   // A release before has written the day alone.
   environment.write(() => {
-    posters.keep(wallet, '10.9.0.1', 0)
+    posters.record(wallet, '10.9.0.1', 0)
     const [entry] = environment.table('posters').from(undefined, 1)
     if (entry !== undefined) environment.table('posters').put(entry.key, entry.value.subarray(0, 4))
   })

@@ -1,14 +1,14 @@
 import type { Id } from '../../format/id.js'
 import type { UploadAnswer } from '../calls/upload-answers.js'
-import type { Charged } from '../selling/charging.js'
+import type { ItemCharge } from '../selling/charging.js'
 import type { Purchase } from '../selling/sales.js'
 
-/** How an item is taken. */
-export interface TakeTerms {
-  /** Its owner signed it. An answer: it is not to be taken any more. */
-  readonly onHeld?: (id: Id) => Promise<UploadAnswer | undefined>
+/** How an item is accepted. */
+export interface AcceptTerms {
+  /** Called when the signature is verified. An answer: the item is not to be accepted any more. */
+  readonly onVerified?: (id: Id) => Promise<UploadAnswer | undefined>
   /** Its price is reserved already. */
-  readonly charge?: Charged
+  readonly charge?: ItemCharge
   /** It is paid for by a payment of its own. */
   readonly purchase?: Purchase
   /** SHA-256 (base64) of the whole item as the sender states it. The item's reader must have been set to compute it. */

@@ -7,7 +7,7 @@ import type { LogPlace } from '../../store/segments/log-file.js'
 import type { RecordDigest } from '../../store/segments/segment-record.js'
 import { answerOf, fixedAnswers, type UploadAnswer } from '../calls/upload-answers.js'
 import type { AcceptedItem, LoggedUpload } from '../records/uploads.js'
-import type { Charged } from '../selling/charging.js'
+import type { ItemCharge } from '../selling/charging.js'
 import type { Purchase } from '../selling/sales.js'
 import { saleFacts } from '../selling/selling.js'
 import type { StoredUploads } from '../stored/stored-uploads.js'
@@ -16,17 +16,17 @@ import type { Noting } from './noting.js'
 
 /** The bytes of an item that was read to its end. */
 export interface Spooled {
-  /** Puts them into the log for good (`Spool.keep`). */
-  keep(digest: RecordDigest, meta: Uint8Array, until?: Promise<unknown>): Promise<LogPlace | Refusal>
+  /** As `Spool.appendToLog`. */
+  appendToLog(digest: RecordDigest, meta: Uint8Array, until?: Promise<unknown>): Promise<LogPlace | Refusal>
 }
 
 /** The object store that has accepted items, too. */
-export type ItemStore = Pick<StoredUploads, 'keep' | 'refusal'>
+export type ItemStore = Pick<StoredUploads, 'put' | 'refusal'>
 
 /** The record of an item. `deadlineHeight`: the receipt promises that it is permanent by then. */
 export function loggedUpload(
   { header, digest, itemsInside }: ReadItem,
-  charge: Charged,
+  charge: ItemCharge,
   purchase: Purchase | undefined,
   terms: Pick<LoggedUpload, 'receivedMs' | 'deadlineHeight'>,
 ): LoggedUpload {
@@ -46,33 +46,33 @@ export function loggedUpload(
   }
 }
 
-/** Where items are kept. */
-export interface KeepingParts {
+/** Where items are stored, beside the upload log. */
+export interface StoringParts {
   readonly noting: Pick<Noting, 'note' | 'drop'>
   readonly store?: ItemStore
 }
 
-export interface KeptItem extends Pick<AcceptedItem, 'place' | 'stored'> {
+export interface ItemPlace extends Pick<AcceptedItem, 'place' | 'stored'> {
   /** Of a bundle: writes down what lies in it, in the transaction that accepts it. */
   readonly noted?: () => void
 }
 
-/** The answer to an item that is not kept. */
-export function unkept(refusal: Refusal): UploadAnswer {
+/** The answer to an item that could not be stored. */
+export function notStored(refusal: Refusal): UploadAnswer {
   return refusal.refused === 'blocked' ? fixedAnswers.forbidden : answerOf(refusal)
 }
 
-/** Keeps an item where a receipt promises that it is: in the log, and in the store where there is one. */
-export async function keepItem(
+/** Stores an item where a receipt promises that it is: in the upload log, and in the object store where there is one. */
+export async function storeItem(
   { header, sizeBytes, logDigest }: ReadItem,
   logged: LoggedUpload,
   spooled: Spooled,
-  { noting, store }: KeepingParts,
+  { noting, store }: StoringParts,
   until: Promise<unknown> | undefined,
-): Promise<KeptItem | Refusal> {
+): Promise<ItemPlace | Refusal> {
   const { id, headerSize } = header
   const meta = Buffer.from(JSON.stringify(logged))
-  const place = await spooled.keep(logDigest, meta, until)
+  const place = await spooled.appendToLog(logDigest, meta, until)
   if (isRefusal(place)) return place
   const noted =
     logged.isBundle === true ? await noting.note({ id, headerSize, place }, meta.length) : undefined
@@ -81,7 +81,7 @@ export async function keepItem(
   if (store === undefined) return here
   const contentType = logged.contentType ?? ''
   const item = { id, headerSize, contentType, sizeBytes, digest: logDigest, meta, place }
-  const stored = await store.keep(item)
+  const stored = await store.put(item)
   if (isRefusal(stored)) {
     if (noted !== undefined) await noting.drop(item)
     return stored

@@ -10,7 +10,7 @@ import type { AnnouncedItem } from './item-announcer.js'
  * The announcement of an item, read from the upload log. Undefined: its file is gone, or an older release recorded it without a
  * digest. Throws where the disk fails.
  */
-export function keptItem(logFolder: string, item: AcceptedItem): AnnouncedItem | undefined {
+export function readAnnouncement(logFolder: string, item: AcceptedItem): AnnouncedItem | undefined {
   const { place, headerSize, digest: text } = item
   const digest = text === undefined ? undefined : decodeBase64url(text)
   if (digest === undefined) return undefined
