@@ -1,6 +1,6 @@
 /** What every way to count free bytes must pass: on one machine, and on two over the database of a cluster. */
 import type { Test } from 'tap'
-import type { FreePools, FreeUser, FreeReservation } from '../../src/upload/records/free-pools.js'
+import type { FreePools, FreeReservation, FreeUser } from '../../src/upload/records/free-pools.js'
 
 export const freeRulesOfTests = {
   itemMaxBytes: 1000,

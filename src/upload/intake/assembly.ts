@@ -12,11 +12,11 @@ import {
   unreadable,
 } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
+import type { AcceptTerms } from './accept-terms.js'
 import { IntakeMemory } from './intake-memory.js'
 import { ItemReader, type ReadItem } from './item-reader.js'
 import { type SingleUploadParts, tooManyUploads } from './single-upload.js'
 import { Spool } from './spool.js'
-import type { AcceptTerms } from './accept-terms.js'
 
 /** Bytes of an item: the path of a file; what is in memory; what comes from elsewhere. */
 export type ItemPiece = string | Uint8Array | (() => AsyncIterable<Uint8Array | Refusal>)

@@ -1,29 +1,19 @@
-import { withinTime } from '../../actor/clock.js'
-import type { Id } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
 import { isOnlyForm } from '../../proof/signature-form.js'
 import { tryWrite } from '../../store/disk-error.js'
-import {
-  answerOf,
-  asAnswer,
-  fixedAnswers,
-  jsonAnswer,
-  textAnswer,
-  type UploadAnswer,
-} from '../calls/upload-answers.js'
+import { answerOf, asAnswer, fixedAnswers, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
-import type { AnnouncedItem, ItemAnnouncer } from '../news/item-announcer.js'
+import type { ItemAnnouncer } from '../news/item-announcer.js'
 import type { ReceiptNews } from '../news/receipt-news.js'
-import { type Receipt, receiptOf } from '../records/receipt.js'
+import type { Receipt } from '../records/receipt.js'
 import { type AcceptedItem, isGivenUp } from '../records/uploads.js'
 import { turnOf } from '../records/waiting-lines.js'
-import { type ItemCharge, type Charging, isCharge, noCharge } from '../selling/charging.js'
-import { recordUnsettled } from '../selling/credit-charging.js'
+import { type Charging, isCharge, noCharge } from '../selling/charging.js'
 import type { Purchase, Sale } from '../selling/sales.js'
-import { type ItemSelling, saleWords } from '../selling/selling.js'
 import type { Sharing } from '../selling/sharing.js'
-import { type ItemStore, storeItem, loggedUpload, type Spooled, notStored } from './store-item.js'
+import type { AcceptTerms } from './accept-terms.js'
+import { ItemAcceptance, type ItemAcceptanceParts } from './item-acceptance.js'
 import type { ReadItem } from './item-reader.js'
 import { type ItemTableParts, ItemTableWriter } from './item-table-writer.js'
 import { KnownItems, type KnownItemsParts } from './known-items.js'
@@ -32,49 +22,36 @@ import { digestMismatch } from './sent-digests.js'
 import type { SharedItems } from './shared-items.js'
 import { SignedReceipts, type SignedReceiptsParts } from './signed-receipts.js'
 import { rankOf } from './signing.js'
-import type { AcceptTerms } from './accept-terms.js'
+import { SoldItems, type SoldItemsParts } from './sold-items.js'
+import { type ItemStore, loggedUpload, notStored, type Spooled, storeItem } from './store-item.js'
 import { TurnsById } from './turns-by-id.js'
 import type { Verdicts } from './verdicts.js'
-import { ending, indexBehind, unlisted, waiting } from './waiting-answers.js'
+import { indexBehind } from './waiting-answers.js'
 
 export interface ItemIntakeParts
   extends ItemTableParts,
     SignedReceiptsParts,
-    Omit<KnownItemsParts, 'uploads'> {
+    Omit<ItemAcceptanceParts, keyof SoldItemsParts | 'receiptNews'>,
+    SoldItemsParts,
+    Omit<KnownItemsParts, 'uploads' | 'selling'> {
   readonly noting: Pick<Noting, 'note' | 'drop' | 'accepted'>
-  /** Lets the other machines of a cluster know; absent: there are none. */
+  /** Lists items for the other machines of a cluster; absent: there are none. */
   readonly listing?: Pick<SharedItems, 'wait' | 'list' | 'receiptOf' | 'sell' | 'unsold'>
   readonly verdicts: Pick<Verdicts, 'verdictNow'>
   readonly charging: Charging
   /** Absent: this service has no credits, and none can be shared. */
   readonly sharing?: Pick<Sharing, 'act'>
   readonly announcer: Pick<ItemAnnouncer, 'announce' | 'isFull'>
-  /** Items that are paid for one by one. */
-  readonly selling: ItemSelling
   /** Has accepted items, too; absent: this machine alone has them. */
   readonly store?: ItemStore
   /** Height of the chain's tip; undefined before the first node has reported it. */
   readonly height: () => number | undefined
-  /** Resolves when what lies in an accepted bundle can be found, or takes too long. */
-  readonly opened?: (bundle: Id) => Promise<void>
   /** Gets each receipt when it is issued for the first time. */
   readonly receiptNews?: Pick<ReceiptNews, 'add' | 'announce'>
 }
 
-/** What an accepted item is answered with. */
-interface Ending {
-  readonly done: object | undefined
-  readonly sale?: Sale
-  /** Signature of its receipt; absent: not requested yet. */
-  readonly signed?: Promise<Uint8Array> | undefined
-  /** Writes down what lies in it, in the transaction that accepts it. */
-  readonly noted?: (() => void) | undefined
-}
+const noop = (): void => undefined
 
-const over = (): void => undefined
-
-/** Longest wait for the tables and the index, which refuse changes while the disk is full. */
-const patienceMs = 5000
 /** Number of blocks in which the receipt promises permanence. */
 const deadlineBlocks = 200
 
@@ -88,11 +65,15 @@ export class ItemIntake {
   readonly #tables: ItemTableWriter
   readonly #receipts: SignedReceipts
   readonly #items: KnownItems
+  readonly #acceptance: ItemAcceptance
+  readonly #sold: SoldItems
 
   constructor(private readonly parts: ItemIntakeParts) {
     this.#receipts = new SignedReceipts(parts)
     this.#tables = new ItemTableWriter(parts)
     this.#items = new KnownItems(parts)
+    this.#acceptance = new ItemAcceptance(parts, this.#tables, this.#receipts)
+    this.#sold = new SoldItems(parts, this.#turns, this.#receipts, this.#acceptance)
   }
 
   /** After `closing`: resolves when nothing is written any more. */
@@ -173,28 +154,13 @@ export class ItemIntake {
     return 'receivedMs' in outcome ? this.#receipts.repeated(outcome, uploader) : outcome
   }
 
-  /** Continues a sale whose item is stored. Its payment may have been settled meanwhile. */
-  resume(sale: Sale, purchase?: Purchase): Promise<UploadAnswer> {
-    const { selling, uploads } = this.parts
-    return this.#turns.run(sale.itemId, async () => {
-      const open = selling.sales.openOf(sale.itemId)
-      if (open !== undefined && purchase !== undefined) return this.#listAndSell(open, purchase)
-      // Moves nothing: it asks for what became of the payment.
-      if (open !== undefined) return this.#sell(open, selling.inquiry(open))
-      const item = uploads.find(sale.itemId)
-      return item === undefined
-        ? fixedAnswers.unknownItem
-        : this.#receipts.again(item, 200, selling.sales.find(sale.payment))
-    })
-  }
-
   /** The answer to an item that was accepted before, or whose receipt it is; undefined: it was not. */
   #known(
     header: ItemHeader,
     { purchase }: AcceptTerms,
   ): Promise<UploadAnswer> | UploadAnswer | AcceptedItem | undefined {
     const { id } = header
-    const sold = purchase === undefined ? undefined : this.#soldBy(purchase, id)
+    const sold = purchase === undefined ? undefined : this.#sold.answerTo(purchase, id)
     if (sold !== undefined) return sold
     const known = this.#items.accepted(id)
     if (known === undefined) return this.#items.inBundle(header)
@@ -218,29 +184,13 @@ export class ItemIntake {
     return refusal === undefined ? this.#receipts.again(item, 202) : answerOf(refusal)
   }
 
-  /** A payment pays for one request only, and so does the identifier that a client gives it. */
-  #soldBy(purchase: Purchase, id: Id): Promise<UploadAnswer> | undefined {
-    const { sales } = this.parts.selling
-    const { identifier, payment } = purchase
-    const sale = sales.find(payment)
-    const request = purchase.request(id)
-    if (sale !== undefined && sale.request !== request) return purchase.refuse('used')
-    const named = identifier === undefined ? undefined : sales.named(identifier)
-    if (named !== undefined && named.request !== request) return purchase.refuse('identifier')
-    const paid = [sale, named].find((one) => one?.paid !== undefined)
-    const item = paid === undefined ? undefined : this.parts.uploads.find(paid.itemId)
-    if (item !== undefined) return this.#receipts.again(item, 200, paid)
-    const open = [sale, named].find((one) => one?.item !== undefined && one.itemId !== id)
-    return open === undefined ? undefined : this.resume(open, open === sale ? purchase : undefined)
-  }
-
   async #acceptNew(
     item: ReadItem,
     spooled: Spooled,
     uploader: Uploader,
     { charge: given, purchase, isSignedHere }: AcceptTerms,
   ): Promise<UploadAnswer> {
-    const { charging, height, clock, selling, uploads } = this.parts
+    const { charging, height, clock } = this.parts
     const now = height()
     if (now === undefined) {
       await given?.refund()
@@ -252,10 +202,10 @@ export class ItemIntake {
       return refusal === undefined ? indexBehind : answerOf(refusal)
     }
     const { header, sizeBytes, digest, itemsInside } = item
-    const open = await this.#openSale(header.id, purchase)
+    const open = await this.#sold.openSale(header.id, purchase)
     if (open !== undefined) {
       await given?.refund()
-      return 'status' in open ? open : this.#listAndSell(open, purchase as Purchase)
+      return 'status' in open ? open : this.#sold.settle(open, purchase as Purchase)
     }
     const charge =
       itemsInside > 0 && given?.withItems !== undefined
@@ -282,7 +232,7 @@ export class ItemIntake {
     const logged = loggedUpload(item, charge, purchase, promised)
     const signed = purchase === undefined ? this.#receipts.signature(logged, rank) : undefined
     // A rejection before the item is stored must not count as unhandled: it is awaited later.
-    const tried = signed?.then(over, over)
+    const tried = signed?.then(noop, noop)
     void tried?.then(turn)
     const until = this.parts.signing.isBehind ? tried : undefined
     const stored = await storeItem(item, logged, spooled, this.parts, until)
@@ -294,106 +244,15 @@ export class ItemIntake {
     const { free: _, ...meta } = logged
     const { noted, ...placed } = stored
     const accepted: AcceptedItem = { ...meta, ...placed, ...(line === undefined ? {} : { turn: line }) }
-    if (purchase === undefined)
-      return this.#record(
-        accepted,
-        charge,
-        { header, sizeBytes, digest },
-        { done: shared?.done, signed, noted },
-      )
-    uploads.environment.write(() => {
-      noted?.()
-      if (placed.stored !== undefined) uploads.stored.put(placed.stored, header.id)
-    })
-    const sale = selling.begin(accepted, purchase)
-    return this.#listAndSell(sale, purchase, shared?.done, accepted)
+    const done = shared?.done
+    if (purchase !== undefined) return this.#sold.sell(accepted, purchase, { noted, done })
+    const announced = { header, sizeBytes, digest }
+    return this.#acceptance.accept(accepted, charge, announced, { done, signed, noted })
   }
 
-  /** The open sale of the item by this payment. A sale by another payment is ended first; its answer, unless it was unpaid. */
-  async #openSale(id: Id, purchase: Purchase | undefined): Promise<Sale | UploadAnswer | undefined> {
-    const { selling } = this.parts
-    const open = selling.sales.openOf(id)
-    if (open === undefined || open.payment === purchase?.payment) return open
-    const answer = await this.#sell(open, selling.inquiry(open))
-    // Unpaid: a new sale may begin.
-    return answer.status === 402 ? undefined : answer
-  }
-
-  /** `fresh`: its settlement cannot have been requested yet. */
-  async #listAndSell(
-    sale: Sale,
-    purchase: Purchase,
-    done?: object,
-    fresh?: AcceptedItem,
-  ): Promise<UploadAnswer> {
-    const { listing } = this.parts
-    const isListed = sale.item?.isBundle !== true || (await listing?.sell(sale.item)) !== false
-    if (isListed) return this.#sell(sale, purchase, done)
-    if (fresh !== undefined) await this.#drop(sale, fresh)
-    return unlisted
-  }
-
-  /** Settles the payment of a stored item, and accepts the item. */
-  async #sell(sale: Sale, purchase: Purchase, done?: object): Promise<UploadAnswer> {
-    const { selling } = this.parts
-    const { item } = sale
-    if (item === undefined) throw new Error(`the sale ${sale.payment} is over`)
-    const paid = await purchase.collect(item.id)
-    if ('answer' in paid) {
-      if (!paid.isOpen) await this.#drop(sale, item)
-      return paid.answer
-    }
-    const charge: ItemCharge = {
-      winc: paid.winc,
-      record: () => {
-        recordUnsettled(selling.sales.environment, item.id)
-        selling.sales.end(sale, paid)
-      },
-      refund: async () => undefined,
-    }
-    const { sale: _, ...sold } = item
-    const announced = selling.announcementOf(item)
-    return this.#record({ ...sold, winc: paid.winc }, charge, announced, { done, sale: { ...sale, paid } })
-  }
-
-  /** Nothing was paid for an item that is stored. */
-  async #drop(sale: Sale, item: AcceptedItem): Promise<void> {
-    const { selling, uploads, noting, listing } = this.parts
-    const { stored, id } = item
-    if (item.isBundle === true) await Promise.all([noting.drop(item), listing?.unsold(id)])
-    selling.drop(sale)
-    if (stored !== undefined) uploads.environment.write(() => uploads.stored.remove(stored, id))
-  }
-
-  /** Accepts an item that is stored and charged: records, announces, answers with the receipt. */
-  async #record(
-    accepted: AcceptedItem,
-    charge: ItemCharge,
-    announced: AnnouncedItem | undefined,
-    { done, sale, noted, signed = this.#receipts.signature(accepted, 'paid') }: Ending,
-  ): Promise<UploadAnswer> {
-    const { announcer, charging, terms, clock, listing, noting } = this.parts
-    const afterWriting = async (isWritten: boolean): Promise<boolean> => {
-      if (isWritten) await listing?.list(accepted)
-      if (isWritten && announced !== undefined) await announcer.announce(announced)
-      if (isWritten && accepted.isBundle === true) await this.parts.opened?.(accepted.id)
-      return isWritten
-    }
-    const record = (id: Id): void => {
-      noted?.()
-      if (accepted.isBundle === true) noting.accepted(id)
-      listing?.wait(id)
-      charge.record(id)
-    }
-    const written = this.#tables.write(accepted, { ...charge, record }).then(afterWriting)
-    const [signature, isWritten] = await Promise.all([signed, withinTime(clock, patienceMs, written, 'late')])
-    if (isWritten === false) return ending
-    // The record in the log suffices for a receipt. Tables and index follow when the disk accepts changes.
-    if (isWritten === 'late' && charge.isLogged !== true) return waiting
-    const receipt = receiptOf({ ...accepted, timestamp: accepted.receivedMs }, signature, terms)
-    charging.settle(accepted.id, charge)
-    this.parts.receiptNews?.announce(receipt, accepted)
-    return jsonAnswer(200, { ...receipt, ...done, ...saleWords(receipt, sale) }, sale?.paid?.lines)
+  /** As `SoldItems.resume`. */
+  resume(sale: Sale, purchase?: Purchase): Promise<UploadAnswer> {
+    return this.#sold.resume(sale, purchase)
   }
 
   /** The same receipt each time, because its signature is deterministic. */

@@ -52,7 +52,7 @@ export class Spool {
     this.onRoom()
   }
 
-  /** What waits in memory goes to the disk at once, where it is neither appended nor dropped. Where the disk refuses it, it is lost. */
+  /** What waits in memory goes to the disk at once, unless it was appended or dropped. Where the disk refuses it, it is lost. */
   spill(): void {
     if (this.#isOver || this.memoryBytes === 0) return
     const late = this.#late.bytes()

@@ -52,7 +52,7 @@ export interface StoringParts {
   readonly store?: ItemStore
 }
 
-export interface ItemPlace extends Pick<AcceptedItem, 'place' | 'stored'> {
+export interface StoredAt extends Pick<AcceptedItem, 'place' | 'stored'> {
   /** Of a bundle: writes down what lies in it, in the transaction that accepts it. */
   readonly noted?: () => void
 }
@@ -69,7 +69,7 @@ export async function storeItem(
   spooled: Spooled,
   { noting, store }: StoringParts,
   until: Promise<unknown> | undefined,
-): Promise<ItemPlace | Refusal> {
+): Promise<StoredAt | Refusal> {
   const { id, headerSize } = header
   const meta = Buffer.from(JSON.stringify(logged))
   const place = await spooled.appendToLog(logDigest, meta, until)

@@ -4,7 +4,7 @@ import type { Refusal } from '../../format/refusal.js'
 import { canonicalAddress, isListed, nativeAddress } from '../../proof/owner-address.js'
 import { jsonAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
-import type { FreePools, FreeUser, FreeReservation } from '../records/free-pools.js'
+import type { FreePools, FreeReservation, FreeUser } from '../records/free-pools.js'
 import type { OldItems } from './old-items.js'
 
 /** What an item costs: reserved until it is settled or refunded. */

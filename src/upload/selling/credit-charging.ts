@@ -14,12 +14,12 @@ import { answerOf, fixedAnswers, paymentAway, type UploadAnswer } from '../calls
 import type { Uploader } from '../calls/uploader.js'
 import type { FreePools } from '../records/free-pools.js'
 import {
-  type ItemCharge,
+  type ChargeOutcome,
   type Charging,
   freeExhausted,
   freeOrRefused,
   freeUserOf,
-  type ChargeOutcome,
+  type ItemCharge,
 } from './charging.js'
 import type { OldItems } from './old-items.js'
 import { elsewhereAnswer, type ServiceOfSeveral } from './several-services.js'

@@ -17,8 +17,8 @@ import {
   textAnswer,
   type UploadAnswer,
 } from '../../../src/upload/calls/upload-answers.js'
-import type { ReadItem } from '../../../src/upload/intake/item-reader.js'
 import type { AcceptTerms } from '../../../src/upload/intake/accept-terms.js'
+import type { ReadItem } from '../../../src/upload/intake/item-reader.js'
 import type { MultipartRecord } from '../../../src/upload/parts/multipart-record.js'
 import { MultipartRecords } from '../../../src/upload/parts/multipart-records.js'
 import { OpenUploads, type OpenUploadsParts } from '../../../src/upload/parts/open-uploads.js'

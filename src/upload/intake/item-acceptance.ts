@@ -1,0 +1,83 @@
+import { type Clock, withinTime } from '../../actor/clock.js'
+import type { Id } from '../../format/id.js'
+import { jsonAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import type { AnnouncedItem, ItemAnnouncer } from '../news/item-announcer.js'
+import type { ReceiptNews } from '../news/receipt-news.js'
+import { type ReceiptTerms, receiptOf } from '../records/receipt.js'
+import type { AcceptedItem } from '../records/uploads.js'
+import type { Charging, ItemCharge } from '../selling/charging.js'
+import type { Sale } from '../selling/sales.js'
+import { saleWords } from '../selling/selling.js'
+import type { ItemTableWriter } from './item-table-writer.js'
+import type { Noting } from './noting.js'
+import type { SharedItems } from './shared-items.js'
+import type { SignedReceipts } from './signed-receipts.js'
+import { ending, waiting } from './waiting-answers.js'
+
+export interface ItemAcceptanceParts {
+  readonly noting: Pick<Noting, 'accepted'>
+  /** Lists the item for the other machines of a cluster; absent: there are none. */
+  readonly listing?: Pick<SharedItems, 'wait' | 'list'>
+  readonly charging: Pick<Charging, 'settle'>
+  readonly announcer: Pick<ItemAnnouncer, 'announce'>
+  /** Resolves when what lies in an accepted bundle can be found, or takes too long. */
+  readonly opened?: (bundle: Id) => Promise<void>
+  /** Gets each receipt when it is issued for the first time. */
+  readonly receiptNews?: Pick<ReceiptNews, 'announce'>
+  readonly terms: ReceiptTerms
+  readonly clock: Clock
+}
+
+/** What is known of an item when it is accepted, beside its record and its charge. */
+export interface AcceptedWith {
+  /** Members of the answer about an order for shared credits. */
+  readonly done: object | undefined
+  readonly sale?: Sale
+  /** Signature of its receipt; absent: not requested yet. */
+  readonly signed?: Promise<Uint8Array> | undefined
+  /** Writes down what lies in it, in the transaction that accepts it. */
+  readonly noted?: (() => void) | undefined
+}
+
+/** Longest wait for the tables and the index, which refuse changes while the disk is full. */
+const patienceMs = 5000
+
+/** Accepts items that are stored and charged. */
+export class ItemAcceptance {
+  constructor(
+    private readonly parts: ItemAcceptanceParts,
+    private readonly tables: Pick<ItemTableWriter, 'write'>,
+    private readonly receipts: Pick<SignedReceipts, 'signature'>,
+  ) {}
+
+  /** Writes the item into the tables, announces it, and answers with its receipt; then its charge is settled. */
+  async accept(
+    accepted: AcceptedItem,
+    charge: ItemCharge,
+    announced: AnnouncedItem | undefined,
+    { done, sale, noted, signed = this.receipts.signature(accepted, 'paid') }: AcceptedWith,
+  ): Promise<UploadAnswer> {
+    const { announcer, charging, terms, clock, listing, noting } = this.parts
+    const afterWriting = async (isWritten: boolean): Promise<boolean> => {
+      if (isWritten) await listing?.list(accepted)
+      if (isWritten && announced !== undefined) await announcer.announce(announced)
+      if (isWritten && accepted.isBundle === true) await this.parts.opened?.(accepted.id)
+      return isWritten
+    }
+    const record = (id: Id): void => {
+      noted?.()
+      if (accepted.isBundle === true) noting.accepted(id)
+      listing?.wait(id)
+      charge.record(id)
+    }
+    const written = this.tables.write(accepted, { ...charge, record }).then(afterWriting)
+    const [signature, isWritten] = await Promise.all([signed, withinTime(clock, patienceMs, written, 'late')])
+    if (isWritten === false) return ending
+    // The record in the log suffices for a receipt. Tables and index follow when the disk accepts changes.
+    if (isWritten === 'late' && charge.isLogged !== true) return waiting
+    const receipt = receiptOf({ ...accepted, timestamp: accepted.receivedMs }, signature, terms)
+    charging.settle(accepted.id, charge)
+    this.parts.receiptNews?.announce(receipt, accepted)
+    return jsonAnswer(200, { ...receipt, ...done, ...saleWords(receipt, sale) }, sale?.paid?.lines)
+  }
+}

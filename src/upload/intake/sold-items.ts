@@ -1,0 +1,132 @@
+import type { Id } from '../../format/id.js'
+import { fixedAnswers, type UploadAnswer } from '../calls/upload-answers.js'
+import type { AcceptedItem, Uploads } from '../records/uploads.js'
+import type { ItemCharge } from '../selling/charging.js'
+import { recordUnsettled } from '../selling/credit-charging.js'
+import type { Purchase, Sale } from '../selling/sales.js'
+import type { ItemSelling } from '../selling/selling.js'
+import type { ItemAcceptance } from './item-acceptance.js'
+import type { Noting } from './noting.js'
+import type { SharedItems } from './shared-items.js'
+import type { SignedReceipts } from './signed-receipts.js'
+import type { TurnsById } from './turns-by-id.js'
+import { unlisted } from './waiting-answers.js'
+
+export interface SoldItemsParts {
+  readonly uploads: Uploads
+  /** Items that are paid for one by one. */
+  readonly selling: ItemSelling
+  readonly noting: Pick<Noting, 'drop'>
+  /** Lists bundles for the other machines of a cluster; absent: there are none. */
+  readonly listing?: Pick<SharedItems, 'sell' | 'unsold'>
+}
+
+/** Items that are paid for one by one (x402): first stored, then the payment is settled, then accepted. */
+export class SoldItems {
+  /** `turns`: by id of the item, with all others who accept items. */
+  constructor(
+    private readonly parts: SoldItemsParts,
+    private readonly turns: TurnsById,
+    private readonly receipts: Pick<SignedReceipts, 'again'>,
+    private readonly acceptance: Pick<ItemAcceptance, 'accept'>,
+  ) {}
+
+  /** Continues a sale whose item is stored. Its payment may have been settled meanwhile. */
+  resume(sale: Sale, purchase?: Purchase): Promise<UploadAnswer> {
+    const { selling, uploads } = this.parts
+    return this.turns.run(sale.itemId, async () => {
+      const open = selling.sales.openOf(sale.itemId)
+      if (open !== undefined && purchase !== undefined) return this.settle(open, purchase)
+      // Moves nothing: it asks for what became of the payment.
+      if (open !== undefined) return this.#settle(open, selling.inquiry(open))
+      const item = uploads.find(sale.itemId)
+      return item === undefined
+        ? fixedAnswers.unknownItem
+        : this.receipts.again(item, 200, selling.sales.find(sale.payment))
+    })
+  }
+
+  /**
+   * The answer to an item whose payment, or whose identifier of a payment, was brought before: each pays for one request only.
+   * Undefined: it was not.
+   */
+  answerTo(purchase: Purchase, id: Id): Promise<UploadAnswer> | undefined {
+    const { sales } = this.parts.selling
+    const { identifier, payment } = purchase
+    const sale = sales.find(payment)
+    const request = purchase.request(id)
+    if (sale !== undefined && sale.request !== request) return purchase.refuse('used')
+    const named = identifier === undefined ? undefined : sales.named(identifier)
+    if (named !== undefined && named.request !== request) return purchase.refuse('identifier')
+    const paid = [sale, named].find((one) => one?.paid !== undefined)
+    const item = paid === undefined ? undefined : this.parts.uploads.find(paid.itemId)
+    if (item !== undefined) return this.receipts.again(item, 200, paid)
+    const open = [sale, named].find((one) => one?.item !== undefined && one.itemId !== id)
+    return open === undefined ? undefined : this.resume(open, open === sale ? purchase : undefined)
+  }
+
+  /** The open sale of the item by this payment. A sale by another payment is ended first; its answer, unless it was unpaid. */
+  async openSale(id: Id, purchase: Purchase | undefined): Promise<Sale | UploadAnswer | undefined> {
+    const { selling } = this.parts
+    const open = selling.sales.openOf(id)
+    if (open === undefined || open.payment === purchase?.payment) return open
+    const answer = await this.#settle(open, selling.inquiry(open))
+    // Unpaid: a new sale may begin.
+    return answer.status === 402 ? undefined : answer
+  }
+
+  /** Begins the sale of an item that was stored just now. `noted`: as in `StoredAt`. */
+  sell(
+    item: AcceptedItem,
+    purchase: Purchase,
+    { noted, done }: { readonly noted: (() => void) | undefined; readonly done: object | undefined },
+  ): Promise<UploadAnswer> {
+    const { uploads, selling } = this.parts
+    uploads.environment.write(() => {
+      noted?.()
+      if (item.stored !== undefined) uploads.stored.put(item.stored, item.id)
+    })
+    return this.settle(selling.begin(item, purchase), purchase, done, item)
+  }
+
+  /** Lists a bundle for other machines, settles the payment and accepts the item. `fresh`: nobody can have settled it yet. */
+  async settle(sale: Sale, purchase: Purchase, done?: object, fresh?: AcceptedItem): Promise<UploadAnswer> {
+    const { listing } = this.parts
+    const isListed = sale.item?.isBundle !== true || (await listing?.sell(sale.item)) !== false
+    if (isListed) return this.#settle(sale, purchase, done)
+    if (fresh !== undefined) await this.#drop(sale, fresh)
+    return unlisted
+  }
+
+  async #settle(sale: Sale, purchase: Purchase, done?: object): Promise<UploadAnswer> {
+    const { selling } = this.parts
+    const { item } = sale
+    if (item === undefined) throw new Error(`the sale ${sale.payment} is over`)
+    const paid = await purchase.collect(item.id)
+    if ('answer' in paid) {
+      if (!paid.isOpen) await this.#drop(sale, item)
+      return paid.answer
+    }
+    const charge: ItemCharge = {
+      winc: paid.winc,
+      record: () => {
+        recordUnsettled(selling.sales.environment, item.id)
+        selling.sales.end(sale, paid)
+      },
+      refund: async () => undefined,
+    }
+    const { sale: _, ...sold } = item
+    const announced = selling.announcementOf(item)
+    const accepted = { ...sold, winc: paid.winc }
+    return this.acceptance.accept(accepted, charge, announced, { done, sale: { ...sale, paid } })
+  }
+
+  /** Nothing was paid for an item that is stored. */
+  async #drop(sale: Sale, item: AcceptedItem): Promise<void> {
+    const { selling, uploads, noting, listing } = this.parts
+    const { stored, id } = item
+    if (item.isBundle === true) await Promise.all([noting.drop(item), listing?.unsold(id)])
+    selling.drop(sale)
+    if (stored !== undefined) uploads.environment.write(() => uploads.stored.remove(stored, id))
+  }
+}
