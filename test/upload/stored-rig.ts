@@ -64,9 +64,11 @@ export async function storingMachine(
   mkdirSync(tables, { recursive: true })
   const environment: Environment = openUploadTables(tables)
   const uploads = new Uploads(environment)
-  uploads.pending.writtenBy((items) => {
-    for (const item of items) uploads.enter(item)
-    return () => undefined
+  uploads.pending.useWriter({
+    writeRows(items) {
+      for (const item of items) uploads.enter(item)
+    },
+    rowsCommitted: () => undefined,
   })
   const storing = { seen: new PlacesSeen(), unstored: [], isUnflushed: options.isOnDisk === false }
   const entering = {

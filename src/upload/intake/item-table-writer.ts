@@ -6,6 +6,7 @@ import { diskRefusal } from '../../store/disk-error.js'
 import { writePatiently } from '../../store/patient-write.js'
 import type { GatewayNews } from '../news/gateway-news.js'
 import type { ReceiptNews } from '../news/receipt-news.js'
+import type { PendingWriter } from '../records/pending-items.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
 import type { ItemCharge } from '../selling/charging.js'
 
@@ -30,24 +31,27 @@ const gatherMs = 50
 /** Items without a transaction whose uploaders have their answer. With so many, further uploaders wait for the transaction. */
 const pendingMax = 1000
 
-const over = (): void => undefined
-
 interface Waiting {
   readonly charge: ItemCharge
   readonly done: (isWritten: boolean) => void
 }
 
-/** Writes accepted items into the tables, all that wait in one transaction. */
-export class ItemTableWriter {
+/**
+ * Writes accepted items into the tables. An item is pending first (`PendingItems`); all that are pending are written by the next
+ * transaction, whoever begins it, or by a transaction of its own within `gatherMs`.
+ */
+export class ItemTableWriter implements PendingWriter<AcceptedItem> {
   readonly #waiting = new Map<Id, Waiting>()
-  #writing: Promise<void> | undefined
+  #flushing: Promise<void> | undefined
   /** End of the last transaction, by the monotonic clock. */
   #writtenMs = Number.NEGATIVE_INFINITY
   /** Why the last transaction was undone. */
   #failure: unknown
+  /** Of the receipts in the rows that were written last. */
+  #receiptsCommitted: (() => void) | undefined
 
   constructor(private readonly parts: ItemTableParts) {
-    parts.uploads.pending.writtenBy((items) => this.#write(items))
+    parts.uploads.pending.useWriter(this)
   }
 
   /**
@@ -60,7 +64,7 @@ export class ItemTableWriter {
     const isFull = pending.count >= pendingMax
     pending.add(item)
     const written = new Promise<boolean>((done) => this.#waiting.set(item.id, { charge, done }))
-    this.#writing ??= this.#writeAll()
+    this.#flushing ??= this.#flushAll()
     const mayAnswer = charge.isLogged === true && item.isBundle !== true && !isFull
     return mayAnswer ? Promise.resolve(true) : written
   }
@@ -73,48 +77,50 @@ export class ItemTableWriter {
 
   /** After `closing`: resolves when nothing is written any more. */
   async stopped(): Promise<void> {
-    await this.#writing
+    await this.#flushing
   }
 
-  async #writeAll(): Promise<void> {
-    const { uploads, closing, logger, clock } = this.parts
+  async #flushAll(): Promise<void> {
+    const { closing, logger, clock } = this.parts
     while (this.#waiting.size > 0) {
       await pause(Math.max(0, this.#writtenMs + gatherMs - clock.monotonic()), closing)
-      // Another transaction may have written them.
-      const write = (): void => {
-        if (this.#waiting.size === 0) return
-        try {
-          uploads.environment.write(over)
-        } catch (error) {
-          this.#failure = error
-          throw error
-        }
-      }
-      if (await writePatiently(write, closing, logger)) continue
+      if (await writePatiently(() => this.#flush(), closing, logger)) continue
       for (const { done } of this.#waiting.values()) done(false)
       break
     }
-    this.#writing = undefined
+    this.#flushing = undefined
   }
 
-  #write(items: readonly AcceptedItem[]): () => void {
+  #flush(): void {
+    // Another transaction may have written them.
+    if (this.#waiting.size === 0) return
+    try {
+      this.parts.uploads.writePending()
+    } catch (error) {
+      this.#failure = error
+      throw error
+    }
+  }
+
+  writeRows(items: readonly AcceptedItem[]): void {
     const { uploads, news, receiptNews } = this.parts
     for (const item of items) {
       this.#waiting.get(item.id)?.charge.record(item.id)
       news?.addItem(item.id)
       uploads.enter(item)
     }
-    const committed = receiptNews?.add(items.map(({ id }) => id))
-    return () => {
-      committed?.()
-      news?.wake()
-      this.#writtenMs = this.parts.clock.monotonic()
-      this.#failure = undefined
-      this.parts.onAccepted?.(items)
-      for (const { id } of items) {
-        this.#waiting.get(id)?.done(true)
-        this.#waiting.delete(id)
-      }
+    this.#receiptsCommitted = receiptNews?.add(items.map(({ id }) => id))
+  }
+
+  rowsCommitted(items: readonly AcceptedItem[]): void {
+    this.#receiptsCommitted?.()
+    this.parts.news?.wake()
+    this.#writtenMs = this.parts.clock.monotonic()
+    this.#failure = undefined
+    this.parts.onAccepted?.(items)
+    for (const { id } of items) {
+      this.#waiting.get(id)?.done(true)
+      this.#waiting.delete(id)
     }
   }
 }

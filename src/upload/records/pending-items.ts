@@ -9,15 +9,17 @@ interface Known {
   readonly owner: string
   /** SHA-256 of the payload, base64url. */
   readonly digest?: string
-  /** Name under which its price is held back, where that is not its id. */
+  /** Name of the reservation of its price, where that is not its id. */
   readonly heldAs?: string
 }
 
-/**
- * Writes items down, inside a transaction. That may be undone, and run again: so nothing but tables changes. What it gives is
- * called when the transaction is committed.
- */
-export type WriteItems<Item> = (items: readonly Item[]) => () => void
+/** Writes the rows of pending items (`ItemTableWriter`). */
+export interface PendingWriter<Item> {
+  /** Called inside a transaction, which may be undone and run again: so only tables may change. */
+  writeRows(items: readonly Item[]): void
+  /** Called after the transaction with these rows was committed. */
+  rowsCommitted(items: readonly Item[]): void
+}
 
 /**
  * Items that were accepted, and that the tables do not show yet. A kill loses none of them, because the log has them. On the
@@ -27,8 +29,8 @@ export class PendingItems<Item extends Known> {
   readonly #byId = new Map<Id, Item>()
   /** By owner and digest of the payload: the last one. */
   readonly #byContent = new Map<string, Id>()
-  readonly #byHold = new Map<string, Id>()
-  #write: WriteItems<Item> | undefined
+  readonly #byReservation = new Map<string, Id>()
+  #writer: PendingWriter<Item> | undefined
   #isWriting = false
 
   constructor(private readonly marks?: PendingMarks) {
@@ -44,7 +46,7 @@ export class PendingItems<Item extends Known> {
     this.marks?.add(item.id)
     this.#byId.set(item.id, item)
     if (item.digest !== undefined) this.#byContent.set(item.owner + item.digest, item.id)
-    if (item.heldAs !== undefined) this.#byHold.set(item.heldAs, item.id)
+    if (item.heldAs !== undefined) this.#byReservation.set(item.heldAs, item.id)
   }
 
   find(id: Id): Item | undefined {
@@ -55,38 +57,39 @@ export class PendingItems<Item extends Known> {
     return this.count === 0 ? undefined : this.#byContent.get(owner + encodeBase64url(digest))
   }
 
-  /** The item whose price is held back under this name. */
-  ofHold(name: string): Id | undefined {
-    return this.#byHold.get(name)
+  /** The item whose price is reserved under this name (`heldAs`). */
+  ofReservation(name: string): Id | undefined {
+    return this.#byReservation.get(name)
   }
 
-  writtenBy(write: WriteItems<Item>): void {
-    this.#write = write
+  /** Sets who writes the rows. To be called before the first `add`. */
+  useWriter(writer: PendingWriter<Item>): void {
+    this.#writer = writer
   }
 
   /**
-   * The environment for all writers. A transaction writes pending items first, so that it finds each of them in the tables, and
-   * its own changes are not overwritten.
+   * The same environment, with a `write` that writes pending items first, in the same transaction. So a transaction finds each of
+   * them in the tables, and its own changes are not overwritten.
    */
-  before(environment: Environment): Environment {
-    return { ...environment, write: (act) => this.#written(environment, act) }
+  writtenFirst(environment: Environment): Environment {
+    return { ...environment, write: (act) => this.#writeFirst(environment, act) }
   }
 
-  #written<T>(environment: Environment, act: () => T): T {
+  #writeFirst<T>(environment: Environment, act: () => T): T {
     // A transaction inside of one: that of its caller has written them.
     if (this.#isWriting || this.count === 0) return environment.write(act)
     this.#isWriting = true
-    let committed: (() => void) | undefined
+    const items = [...this.#byId.values()]
     try {
       const outcome = environment.write(() => {
-        committed = this.#write?.([...this.#byId.values()])
+        this.#writer?.writeRows(items)
         return act()
       })
       this.#byId.clear()
       this.#byContent.clear()
-      this.#byHold.clear()
+      this.#byReservation.clear()
       this.marks?.allWritten()
-      committed?.()
+      this.#writer?.rowsCommitted(items)
       return outcome
     } finally {
       this.#isWriting = false

@@ -123,7 +123,7 @@ function contentKey(owner: string, digest: Uint8Array): Buffer {
  * `openIntake` puts it here again.
  */
 export class Uploads {
-  /** For all who write to these tables. */
+  /** For all who write to these tables. Each `write` writes pending items first, in the same transaction. */
   readonly environment: Environment
   /** What the object store has of it. */
   readonly stored: StoredRows
@@ -149,7 +149,7 @@ export class Uploads {
   /** `marks`: other threads read the tables, too. */
   constructor(environment: Environment, marks?: PendingMarks) {
     this.pending = new PendingItems(marks)
-    this.environment = this.pending.before(environment)
+    this.environment = this.pending.writtenFirst(environment)
     this.#items = environment.table('items')
     this.stored = new StoredRows(environment)
     this.#waiting = new WaitingLines(environment)
@@ -185,7 +185,7 @@ export class Uploads {
    * the item: whoever is about to give the money back has to ask here.
    */
   ofHold(name: string): AcceptedItem | undefined {
-    const id = this.pending.ofHold(name) ?? this.#idOfHold(name)
+    const id = this.pending.ofReservation(name) ?? this.#idOfHold(name)
     return id === undefined ? undefined : this.find(id)
   }
 
@@ -258,6 +258,11 @@ export class Uploads {
   /** Ids of free items that wait, by turns of who sent them. Nothing may be written meanwhile. */
   freeByTurns(limit: number): Generator<Id> {
     return this.#waiting.byTurns(limit)
+  }
+
+  /** Writes the rows of pending items, in a transaction of their own. */
+  writePending(): void {
+    this.environment.write(() => undefined)
   }
 
   /** `more` is written in the same transaction. */

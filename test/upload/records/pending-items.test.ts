@@ -25,12 +25,14 @@ t.test('what is pending is known, and goes first in the next transaction', async
   const disk = failingDisk(tables)
   const [uploads, shown] = [new Uploads(disk.environment), new Uploads(tables)]
   let [written, committed] = [0, 0]
-  uploads.pending.writtenBy((items) => {
-    written += 1
-    for (const item of items) uploads.enter(item)
-    return () => {
+  uploads.pending.useWriter({
+    writeRows(items) {
+      written += 1
+      for (const item of items) uploads.enter(item)
+    },
+    rowsCommitted: () => {
       committed += 1
-    }
+    },
   })
   const [one, other] = [{ ...itemOf(1), heldAs: 'upload' }, itemOf(2)]
   uploads.pending.add(one)
@@ -67,7 +69,7 @@ t.test('what is pending is known, and goes first in the next transaction', async
     }),
   )
   t.equal(uploads.pending.count, 1)
-  uploads.environment.write(() => undefined)
+  uploads.writePending()
   t.strictSame([...shown.oldest(9)], [one.id, other.id])
 })
 
@@ -76,9 +78,11 @@ t.test('another thread waits for what is pending, and for nothing else', async (
   const log = await DurableLog.open(`${folder}/log`)
   const marks = new PendingMarks(new SharedArrayBuffer(PendingMarks.bytes))
   const uploads = new Uploads(openUploadTables(`${folder}/tables`), marks)
-  uploads.pending.writtenBy((items) => {
-    for (const item of items) uploads.enter(item)
-    return () => undefined
+  uploads.pending.useWriter({
+    writeRows(items) {
+      for (const item of items) uploads.enter(item)
+    },
+    rowsCommitted: () => undefined,
   })
   const source = new IntakeSource(`${folder}/tables`, `${folder}/log`, marks)
   t.teardown(async () => {
@@ -100,7 +104,7 @@ t.test('another thread waits for what is pending, and for nothing else', async (
   t.match(await opening(absent.id), { refused: 'unknown' }, 'an item that nobody sent is not waited for')
   await pause(20)
   t.equal(isAnswered, false)
-  uploads.environment.write(() => undefined)
+  uploads.writePending()
   const found = await opened
   if (isRefusal(found)) throw new Error(found.message)
   t.equal(found.sizeBytes, place.sizeBytes - item.headerSize)
