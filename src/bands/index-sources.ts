@@ -28,8 +28,8 @@ export type IndexSource =
 export function readIndexSource(text: string): IndexSource | undefined {
   if (/^https?:\/\//.test(text)) {
     if (!URL.canParse(text)) return undefined
-    const { pathname, username, hash, href } = new URL(text)
-    if (username !== '' || hash !== '') return undefined
+    const { pathname, username, password, hash, href } = new URL(text)
+    if (username !== '' || password !== '' || hash !== '') return undefined
     return { kind: 'http', url: href, partitioned: pathname.endsWith('/manifest.json') }
   }
   const [, word = '', offset, size, manifest] =

@@ -61,7 +61,8 @@ export class Node implements NodeHealth {
   /** Throws on an address that is no plain http(s) URL: a mistake of the configuration. */
   constructor(address: string, options: ChainOptions, clock: Clock) {
     const url = new URL(address)
-    if (!/^https?:$/.test(url.protocol) || url.username !== '' || url.search !== '' || url.hash !== '') {
+    const more = url.username + url.password + url.search + url.hash
+    if (!/^https?:$/.test(url.protocol) || more !== '') {
       throw new TypeError(`a node's address is http(s)://host[:port][/path], not ${address}`)
     }
     this.#base = url.pathname.replace(/\/+$/, '')

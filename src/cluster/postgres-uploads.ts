@@ -1,5 +1,7 @@
 import { type Clock, withinTime } from '../actor/clock.js'
-import { refuse } from '../format/refusal.js'
+import { FairSlots } from '../actor/fair-slots.js'
+import { isRefusal, refuse } from '../format/refusal.js'
+import { GroupCommit } from '../ledger/group.js'
 import { type AskDatabase, PostgresSessions } from '../ledger/postgres-session.js'
 import { DatabaseCalls } from './database-calls.js'
 import { EngineAway } from './engine-away.js'
@@ -15,6 +17,12 @@ import {
 
 const begin = 'BEGIN ISOLATION LEVEL READ COMMITTED'
 const connectionsMax = 6
+/** Connections that changes by clients may have; the others are for lookups, and for what this machine does by itself. */
+const clientsMax = 4
+/** Changes by clients that wait for one of these connections. */
+const waitingMax = 2000
+/** Lookups of one statement. */
+const looksMax = 50
 const usualAnswerMs = 3000
 /** A process that is silent for so long does not put it together any more. */
 const claimSeconds = 10
@@ -23,21 +31,33 @@ const restMs = 500
 /** An object that was named so long ago becomes no part any more: those that are no parts after twice the time are removed. */
 export const namedMaxMs = 1_800_000
 
+/** A lookup. Parts up to `seq` are known, of an upload that was cut so often. */
+interface Look {
+  readonly id: string
+  readonly cut: number
+  readonly seq: number
+}
+
 /**
  * Uploads in several requests, in the PostgreSQL of a cluster: records, parts, who adds parts and who puts them together. Every
  * change states what it goes by, so that a machine that was slow, or stood still, changes nothing any more. All methods
  * reject with `EngineAway` where the database does not answer.
+ *
+ * Anybody may look for any id, so lookups that come at the same time are one statement. Changes by clients have turns by their
+ * address ranges (`client`).
  */
 export class PostgresUploads {
   readonly #sessions: PostgresSessions
   readonly #calls: DatabaseCalls
+  readonly #looks = new GroupCommit<Look, UploadRow | undefined>((looks) => this.#look(looks), looksMax)
+  readonly #clients = new FairSlots({ max: clientsMax, waitingMax })
 
   /** `process`: a UUID of this process. */
   constructor(
     databaseUrl: string,
     readonly process: string,
     private readonly clock: Clock,
-    answerMs = usualAnswerMs,
+    private readonly answerMs = usualAnswerMs,
   ) {
     this.#sessions = new PostgresSessions(databaseUrl, connectionsMax, answerMs, answerMs)
     // The client of the database has its own times, but none for a line of others who wait.
@@ -45,19 +65,27 @@ export class PostgresUploads {
   }
 
   /** Undefined: there is no such upload. `cut`, `seq`: parts up to there are known. */
-  async load(id: string, cut: number, seq: number): Promise<UploadRow | undefined> {
-    const [row] = await this.#rows(
-      `SELECT ${uploadColumns}, (SELECT json_agg(json_build_array(start, size) ORDER BY p.seq)
-         FROM cluster_upload_parts p WHERE p.upload = u.id AND p.seq > CASE WHEN u.cut = $2 THEN $3 ELSE -1 END) AS parts
-       FROM cluster_uploads u WHERE id = $1`,
-      [id, cut, seq],
+  load(id: string, cut: number, seq: number): Promise<UploadRow | undefined> {
+    return this.#looks.add({ id, cut, seq })
+  }
+
+  async #look(looks: readonly Look[]): Promise<readonly (UploadRow | undefined)[]> {
+    const rows = await this.#rows(
+      `SELECT w.place, ${uploadColumns}, (SELECT json_agg(json_build_array(start, size) ORDER BY p.seq)
+         FROM cluster_upload_parts p
+         WHERE p.upload = u.id AND p.seq > CASE WHEN u.cut = w.known_cut THEN w.known_seq ELSE -1 END) AS parts
+       FROM unnest($1::text[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS w(id, known_cut, known_seq, place)
+         JOIN cluster_uploads u ON u.id = w.id`,
+      [looks.map(({ id }) => id), looks.map(({ cut }) => cut), looks.map(({ seq }) => seq)],
     )
-    return row === undefined ? undefined : uploadRowOf(row)
+    const found = new Map(rows.map((row) => [Number(row.place), uploadRowOf(row)]))
+    return looks.map((_, at) => found.get(at + 1))
   }
 
   /** From now on only who knows the number adds parts. Undefined: none are taken. */
-  async takeOver(id: string): Promise<number | undefined> {
-    const [row] = await this.#rows(
+  async takeOver(id: string, client: string | undefined): Promise<number | undefined> {
+    const [row] = await this.#rowsFor(
+      client,
       'UPDATE cluster_uploads SET writer = writer + 1 WHERE id = $1 AND takes RETURNING writer',
       [id],
     )
@@ -67,7 +95,8 @@ export class PostgresUploads {
   /** False: there is another one of this name. */
   async insert(id: string, facts: UploadFacts): Promise<boolean> {
     // The same record is ours: its answer was lost.
-    const rows = await this.#rows(
+    const rows = await this.#rowsFor(
+      facts.client,
       `INSERT INTO cluster_uploads (id, body, kind, due_ms, takes, ordered, owes, client, paid)
        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
        ON CONFLICT (id) DO UPDATE SET body = excluded.body WHERE cluster_uploads.body = excluded.body RETURNING id`,
@@ -78,7 +107,8 @@ export class PostgresUploads {
 
   /** Resolves with the new version; undefined: the record is not that of this version any more, or is being put together. */
   async update(id: string, version: number, facts: UploadFacts): Promise<number | undefined> {
-    const [row] = await this.#rows(
+    const [row] = await this.#rowsFor(
+      facts.client,
       `${updated} WHERE id = $1 AND version = $10 AND claimed_by IS NULL RETURNING version`,
       [id, ...valuesOf(facts), version],
     )
@@ -155,8 +185,14 @@ export class PostgresUploads {
    * Adds a part that the store has; it replaces the one that begins there. `namedMs`: when its object was named, by the time of
    * the database. Resolves with the object that is a part no more, or null; undefined: this writer adds no parts any more.
    */
-  addPart(id: string, part: UploadPart, writer: number, namedMs: number): Promise<string | null | undefined> {
-    return this.#call(() =>
+  addPart(
+    id: string,
+    part: UploadPart,
+    writer: number,
+    namedMs: number,
+    client: string | undefined,
+  ): Promise<string | null | undefined> {
+    return this.#callFor(client, () =>
       this.#sessions.transaction(begin, async (ask) => {
         const [row] = await ask<DatabaseRow>(
           `SELECT (SELECT object FROM cluster_upload_parts WHERE upload = $1 AND start = $4) AS known
@@ -173,8 +209,8 @@ export class PostgresUploads {
   }
 
   /** Parts from a place on are gone. Resolves with their objects. */
-  cutParts(id: string, from: number, writer: number): Promise<string[]> {
-    return this.#call(() =>
+  cutParts(id: string, from: number, writer: number, client: string | undefined): Promise<string[]> {
+    return this.#callFor(client, () =>
       this.#sessions.transaction(begin, async (ask) => {
         const locked = 'SELECT id FROM cluster_uploads WHERE id = $1 AND takes AND writer = $2 FOR UPDATE'
         if ((await ask(locked, [id, writer])).length === 0) return []
@@ -252,7 +288,7 @@ export class PostgresUploads {
   /** Of a kind, due until now or, with `isAll`, ever; the first due first. Those that are being put together are left out. */
   async due(kind: number, limit: number, isAll = false): Promise<UploadRow[]> {
     const rows = await this.#rows(
-      `SELECT ${uploadColumns} FROM cluster_uploads WHERE kind = $1 AND claimed_by IS NULL
+      `SELECT ${uploadColumns} FROM cluster_uploads u WHERE kind = $1 AND claimed_by IS NULL
          AND ($3 OR due_ms < extract(epoch FROM clock_timestamp()) * 1000) ORDER BY due_ms LIMIT $2`,
       [kind, limit, isAll],
     )
@@ -262,7 +298,7 @@ export class PostgresUploads {
   /** Whose money is under way. */
   async owing(limit: number): Promise<UploadRow[]> {
     const rows = await this.#rows(
-      `SELECT ${uploadColumns} FROM cluster_uploads WHERE owes AND claimed_by IS NULL LIMIT $1`,
+      `SELECT ${uploadColumns} FROM cluster_uploads u WHERE owes AND claimed_by IS NULL LIMIT $1`,
       [limit],
     )
     return rows.map(uploadRowOf)
@@ -281,6 +317,21 @@ export class PostgresUploads {
     return this.#call(() => this.#sessions.ask<DatabaseRow>(text, values))
   }
 
+  #rowsFor(client: string | undefined, text: string, values: readonly unknown[]): Promise<DatabaseRow[]> {
+    return this.#callFor(client, () => this.#sessions.ask<DatabaseRow>(text, values))
+  }
+
+  /** In a turn of this client. Who waits for it for too long is refused, which says nothing about the database. */
+  async #callFor<T>(client: string | undefined, run: () => Promise<T>): Promise<T> {
+    const slot = await this.#clients.waitFor(client, 2 * this.answerMs, this.clock)
+    if (isRefusal(slot)) throw crowded
+    try {
+      return await this.#call(run)
+    } finally {
+      slot()
+    }
+  }
+
   async #call<T>(run: () => Promise<T>): Promise<T> {
     const outcome = await this.#calls.call(run)
     if (outcome === undefined) throw away
@@ -289,6 +340,8 @@ export class PostgresUploads {
 }
 
 const away = new EngineAway(refuse('busy', 'self', 'the database of the cluster does not answer'))
+
+const crowded = new EngineAway(refuse('busy', 'self', 'too many changes of uploads wait: try again'))
 
 const updated = `UPDATE cluster_uploads SET body = $2, kind = $3, due_ms = $4, takes = $5, ordered = $6, owes = $7, client = $8,
   paid = $9, version = version + 1`

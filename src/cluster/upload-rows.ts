@@ -58,8 +58,8 @@ export interface DatabaseRow {
   readonly [name: string]: unknown
 }
 
-/** What `uploadRowOf` reads. */
-export const uploadColumns = `id, body, version, bytes, files, cut, seq, writer, claimed_by, stage,
+/** What `uploadRowOf` reads of `cluster_uploads u`. */
+export const uploadColumns = `u.id, body, version, bytes, files, cut, seq, writer, claimed_by, stage,
   extract(epoch FROM clock_timestamp()) * 1000 AS now_ms`
 
 export function uploadRowOf(row: DatabaseRow): UploadRow {

@@ -251,14 +251,20 @@ function sellerOf(
   return { ...(usdc === undefined ? {} : { usdc }), ...(service === undefined ? {} : { service }) }
 }
 
-/** This upload service, where others may have the same payment service or ledger. */
+/**
+ * This upload service, where others may have the same payment service or ledger. Several machines may have the same host name,
+ * and what one of them has sold must not count as sold by the other. So without `CLUSTER_NODE` the UUID of the disk is part of
+ * the name.
+ */
 function serviceOf(
   { settings, paymentService, isLedgerShared }: UploadGiven,
-  { sharedItems }: Pick<UploadRecords, 'sharedItems'>,
+  { pools, sharedItems }: Pick<UploadRecords, 'pools' | 'sharedItems'>,
 ): ServiceOfSeveral | undefined {
   const isCluster = settings.cluster.databaseUrl !== undefined
-  const isAlone = !isCluster && !isLedgerShared && paymentService === undefined
-  return isAlone ? undefined : { name: nodeName(settings), isListing: sharedItems !== undefined }
+  if (!isCluster && !isLedgerShared && paymentService === undefined) return undefined
+  const isNamed = isCluster || settings.contentStore.nodeName !== undefined
+  const name = isNamed ? nodeName(settings) : `${nodeName(settings)}.${pools.store()}`
+  return { name, isListing: sharedItems !== undefined }
 }
 
 function openMoney(
@@ -285,7 +291,7 @@ function openMoney(
     old,
     systemClock,
     signal,
-    serviceOf(given, { sharedItems }),
+    serviceOf(given, { pools, sharedItems }),
   )
   const sharing = new Sharing(credits, earlier, posters, systemClock)
   return { ...bought, credits, charging, sharing, closePayment, close }

@@ -102,7 +102,7 @@ t.test('sources are read as the settings of the network write them', async (t) =
   const region = { offset: 5, sizeBytes: 900 }
   t.strictSame(readIndexSource(`${id}:5:900`), { kind: 'content', id, region, partitioned: false })
   t.strictSame(readIndexSource(`${id}:5:900:manifest`), { kind: 'content', id, region, partitioned: true })
-  for (const wrong of ['', 'http://', 'http://u@a/b', ':5:6'])
+  for (const wrong of ['', 'http://', 'http://u@a/b', 'http://:p@a/b', ':5:6'])
     t.equal(readIndexSource(wrong), undefined, wrong)
 })
 

@@ -1,4 +1,7 @@
-/** Several upload services with one payment service: what one payment in USDC has paid for at one, no other one accepts. */
+/**
+ * Several upload services with one payment service: what one payment in USDC has paid for at one, no other one accepts. They have
+ * the same host name, and no `CLUSTER_NODE`.
+ */
 import t from 'tap'
 import { payee } from '../admission/scene.js'
 import { payment } from '../admission/shop.js'
@@ -16,7 +19,6 @@ t.test('a payment that stands on the chain buys nothing at another machine', asy
       PRIVATE_ROUTE_SECRET: settings.PRIVATE_ROUTE_SECRET ?? '',
       SERVICES: 'upload',
       PAYMENT_SERVICE_URL: bank.urls.payment ?? '',
-      CLUSTER_NODE: name,
     })
   const [one, two] = [await machine('one'), await machine('two')]
   const sold = ({ urls }: Running): string => `${urls.upload}/v1/x402/upload/signed`

@@ -16,7 +16,7 @@ import type { SharedRecords } from './shared-records.js'
 export interface PartObjectsParts {
   readonly store: ObjectStore
   readonly uploads: PostgresUploads
-  readonly records: Pick<SharedRecords, 'nowMs' | 'writerOf' | 'written'>
+  readonly records: Pick<SharedRecords, 'find' | 'nowMs' | 'writerOf' | 'written'>
   /** Prefix of all keys. */
   readonly prefix: string
   /** Parts lie there while they come. What an earlier process has left there is of no use. */
@@ -93,7 +93,13 @@ export class PartObjects implements PartStore {
       // `exists`: the answer to an earlier try of the same request was lost.
       const put = await store.put(this.#key(upload, object), content, signal)
       if (isRefusal(put)) return refuse('busy', 'self', `a part was not kept: ${put.message}`)
-      const replaced = await uploads.addPart(upload, { start, size, object }, writer, namedMs)
+      const replaced = await uploads.addPart(
+        upload,
+        { start, size, object },
+        writer,
+        namedMs,
+        this.#clientOf(upload),
+      )
       if (typeof replaced === 'string') void this.#removeObjects(upload, [replaced])
       if (replaced === undefined) void this.#removeObjects(upload, [object])
       return replaced === undefined ? late : undefined
@@ -103,6 +109,11 @@ export class PartObjects implements PartStore {
       if (!isDiskError(error)) throw error
       return diskRefusal(error)
     }
+  }
+
+  /** The address range that began it. */
+  #clientOf(upload: string): string | undefined {
+    return this.parts.records.find(upload)?.client
   }
 
   #key(upload: string, object: string): string {
@@ -150,7 +161,7 @@ export class PartObjects implements PartStore {
     const { records, uploads } = this.parts
     const writer = records.writerOf(upload)
     if (writer === undefined) return
-    void this.#removeObjects(upload, await uploads.cutParts(upload, from, writer))
+    void this.#removeObjects(upload, await uploads.cutParts(upload, from, writer, this.#clientOf(upload)))
   }
 
   /** Only of one that is over. */

@@ -80,16 +80,28 @@ export class SharedRecords implements PartRecords {
 
   async load(id: string, takesOver = false): Promise<SeenUpload> {
     if (!idShape.test(id)) return nothing
-    const known = this.#entries.get(id)
-    const writer = takesOver ? await this.uploads.takeOver(id) : undefined
-    const row = await this.uploads.load(id, known?.cut ?? 0, known?.seq ?? -1)
+    let row = await this.#look(id)
+    // Strangers name ids that there are not: nothing is written for them.
+    const writer = takesOver && row !== undefined ? await this.#takeOver(row) : undefined
+    // What others have added until then.
+    if (writer !== undefined) row = await this.#look(id)
     if (row === undefined) {
+      const known = this.#entries.get(id)
       if (known !== undefined && !known.isDirty && known.version > 0) this.#entries.delete(id)
       return known?.isDirty === true && known.record !== undefined ? seenOf(known, undefined) : nothing
     }
     const entry = this.#takeUp(row)
     if (writer !== undefined) entry.writer = writer
     return seenOf(entry, row.claimedBy === this.uploads.process ? undefined : row)
+  }
+
+  #look(id: string): Promise<UploadRow | undefined> {
+    const known = this.#entries.get(id)
+    return this.uploads.load(id, known?.cut ?? 0, known?.seq ?? -1)
+  }
+
+  #takeOver({ id, body }: UploadRow): Promise<number | undefined> {
+    return this.uploads.takeOver(id, (JSON.parse(body) as MultipartRecord).client)
   }
 
   /** What the database says, but for what is changed here and not written yet. */
