@@ -205,7 +205,9 @@ export class ItemIntake {
     const open = await this.#sold.openSale(header.id, purchase)
     if (open !== undefined) {
       await given?.refund()
-      return 'status' in open ? open : this.#sold.settle(open, purchase as Purchase)
+      return 'status' in open
+        ? open
+        : this.#sold.settle(open, purchase as Purchase, { client: uploader.range })
     }
     const charge =
       itemsInside > 0 && given?.withItems !== undefined
@@ -245,7 +247,8 @@ export class ItemIntake {
     const { noted, ...placed } = stored
     const accepted: AcceptedItem = { ...meta, ...placed, ...(line === undefined ? {} : { turn: line }) }
     const done = shared?.done
-    if (purchase !== undefined) return this.#sold.sell(accepted, purchase, { noted, done })
+    if (purchase !== undefined)
+      return this.#sold.sell(accepted, purchase, { noted, done, client: uploader.range })
     const announced = { header, sizeBytes, digest }
     return this.#acceptance.accept(accepted, charge, announced, { done, signed, noted })
   }

@@ -61,8 +61,8 @@ export class SharedItems {
   }
 
   /** Before a kept bundle is paid for: other machines charge nothing in it. False: they may not know of it. */
-  sell(bundle: AcceptedItem): Promise<boolean> {
-    return this.#selling.list(bundle)
+  sell(bundle: AcceptedItem, client?: string): Promise<boolean> {
+    return this.#selling.list(bundle, client)
   }
 
   /** It is not paid for. */

@@ -1,4 +1,5 @@
-import { pause } from '../../actor/clock.js'
+import { pause, systemClock } from '../../actor/clock.js'
+import { FairSlots } from '../../actor/fair-slots.js'
 import type { Log } from '../../actor/log.js'
 import { type ItemsElsewhere, saleLeaseMs } from '../../cluster/items-elsewhere.js'
 import type { Id } from '../../format/id.js'
@@ -6,7 +7,6 @@ import { codeOf } from '../../store/blobs.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
 import type { Sales } from '../selling/sales.js'
 import type { Noting } from './noting.js'
-import { TurnsById } from './turns-by-id.js'
 
 /** Several tries before what is listed counts no more. */
 const renewMs = saleLeaseMs / 5
@@ -35,37 +35,39 @@ export class SharedSales {
   /** Those of them whose items were all listed. */
   readonly #whole = new Set<Id>()
 
-  readonly #turns = new TurnsById()
+  /**
+   * One statement at a time: many or large bundles must not keep the database from the questions of others. Clients have turns,
+   * by how long the statements for each have taken: listing costs them nothing until they have paid.
+   */
+  readonly #turns = new FairSlots({ max: 1, waitingMax: Number.POSITIVE_INFINITY, clock: systemClock })
 
   constructor(private readonly parts: SharedSalesParts) {}
 
-  /** Before the payment of a kept bundle is settled. False: it is not known whether all in it is listed. */
-  async list(item: AcceptedItem): Promise<boolean> {
+  /**
+   * Before the payment of a kept bundle is settled. `client`: the address range that brought it. False: it is not known whether
+   * all in it is listed.
+   */
+  async list(item: AcceptedItem, client = ''): Promise<boolean> {
     const { items } = this.parts
-    if (this.#whole.has(item.id) && (await this.#isRenewed(item.id))) return true
+    if (this.#whole.has(item.id) && (await this.#isRenewed(item.id, client))) return true
     this.#whole.delete(item.id)
     this.#listed.add(item.id)
-    const sale = await this.#inTurn(() => items.beginSale(item.id))
-    if (sale === undefined || !(await this.#added(sale, item))) return false
+    const sale = await this.#turns.run(() => items.beginSale(item.id), client)
+    if (sale === undefined || !(await this.#added(sale, item, client))) return false
     // Its time may have ended meanwhile.
-    if (!(await this.#isRenewed(item.id))) return false
+    if (!(await this.#isRenewed(item.id, client))) return false
     this.#whole.add(item.id)
     return true
   }
 
-  async #isRenewed(id: Id): Promise<boolean> {
-    return (await this.#inTurn(() => this.parts.items.renewSales([id])))?.has(id) === true
+  async #isRenewed(id: Id, client: string): Promise<boolean> {
+    return (await this.#turns.run(() => this.parts.items.renewSales([id]), client))?.has(id) === true
   }
 
-  /** One statement at a time: many or large bundles must not keep the database from the questions of others. */
-  #inTurn<T>(act: () => Promise<T>): Promise<T> {
-    return this.#turns.run('', act)
-  }
-
-  async #added(sale: string, item: AcceptedItem): Promise<boolean> {
+  async #added(sale: string, item: AcceptedItem, client: string): Promise<boolean> {
     const { items, noting, logger } = this.parts
     const add = (ids: readonly Uint8Array[]): Promise<boolean> =>
-      this.#inTurn(() => items.addToSale(sale, ids))
+      this.#turns.run(() => items.addToSale(sale, ids), client)
     try {
       let due: Uint8Array[] = []
       for await (const { ids } of noting.idsIn(item)) {

@@ -21,6 +21,16 @@ export interface SoldItemsParts {
   readonly listing?: Pick<SharedItems, 'sell' | 'unsold'>
 }
 
+/** How a sale is settled. */
+interface Settling {
+  /** What is written with the acceptance. */
+  readonly done?: object | undefined
+  /** The address range that brought the item: by it listing has turns. */
+  readonly client?: string | undefined
+  /** The item where it was stored just now: nobody can have settled the payment yet. */
+  readonly fresh?: AcceptedItem
+}
+
 /** Items that are paid for one by one (x402): first stored, then the payment is settled, then accepted. */
 export class SoldItems {
   /** `turns`: by id of the item, with all others who accept items. */
@@ -79,20 +89,24 @@ export class SoldItems {
   sell(
     item: AcceptedItem,
     purchase: Purchase,
-    { noted, done }: { readonly noted: (() => void) | undefined; readonly done: object | undefined },
+    { noted, ...settling }: Omit<Settling, 'fresh'> & { readonly noted: (() => void) | undefined },
   ): Promise<UploadAnswer> {
     const { uploads, selling } = this.parts
     uploads.environment.write(() => {
       noted?.()
       if (item.stored !== undefined) uploads.stored.put(item.stored, item.id)
     })
-    return this.settle(selling.begin(item, purchase), purchase, done, item)
+    return this.settle(selling.begin(item, purchase), purchase, { ...settling, fresh: item })
   }
 
-  /** Lists a bundle for other machines, settles the payment and accepts the item. `fresh`: nobody can have settled it yet. */
-  async settle(sale: Sale, purchase: Purchase, done?: object, fresh?: AcceptedItem): Promise<UploadAnswer> {
+  /** Lists a bundle for other machines, settles the payment and accepts the item. */
+  async settle(
+    sale: Sale,
+    purchase: Purchase,
+    { done, client, fresh }: Settling = {},
+  ): Promise<UploadAnswer> {
     const { listing } = this.parts
-    const isListed = sale.item?.isBundle !== true || (await listing?.sell(sale.item)) !== false
+    const isListed = sale.item?.isBundle !== true || (await listing?.sell(sale.item, client)) !== false
     if (isListed) return this.#settle(sale, purchase, done)
     if (fresh !== undefined) await this.#drop(sale, fresh)
     return unlisted
