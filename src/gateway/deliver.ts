@@ -26,9 +26,9 @@ import { isolationLines } from './isolation.js'
 import type { ItemWindow } from './item-window.js'
 import type { Located } from './locator.js'
 import { isHashed, isInside } from './opened-pieces.js'
-import type { Plan } from './plan.js'
+import { type Plan, type Planned, planExchange, planFor } from './plan.js'
 import { rangeWindow } from './range-window.js'
-import { decide, knownOf, type Planned, send } from './send.js'
+import { send } from './send.js'
 import { enter } from './steps.js'
 
 /** Runs the steps of one answer with content, from `guard` to `send`: `steps.ts` has them in a table. */
@@ -45,17 +45,16 @@ export class Delivery {
 
   /** Answers with the content of `id`, located before. What is in memory is sent before this returns. */
   serve(exchange: Exchange, id: Id, found: Located, intercept?: Intercept): void {
-    if (this.answersBlocked(exchange, id, found)) return
+    if (this.refusesBlocked(exchange, id, found)) return
     if (found.at === 'store') this.#fromStore(exchange, found)
     else if (found.at !== 'catalog' || !this.#fromCatalog(exchange, found.entry)) {
       this.run(exchange, this.#checkOrBring(exchange, id, found, intercept))
     }
   }
 
-  /** True where the content is blocked: it is answered with 451, and the content closed. Else the exchange holds it. */
-  answersBlocked(exchange: Exchange, id: Id, found: Located): boolean {
+  /** Step `guard`. True where the content is blocked: it was answered with 451, and what was open for it is closed. */
+  refusesBlocked(exchange: Exchange, id: Id, found: Located): boolean {
     const { guard } = this.parts
-    if (found.at === 'store') exchange.opened = found.content
     enter(exchange, 'guard')
     if (guard === undefined) return false
     if (found.at === 'nowhere' ? !guard.blocksId(id) : !guard.blocks(found.entry)) return false
@@ -96,6 +95,16 @@ export class Delivery {
     answerFailed(this.parts.requestLog, exchange, error)
   }
 
+  /** Steps `check` and `locate`, once more. Undefined: the client left meanwhile, and the exchange is settled. */
+  async checked(exchange: Exchange, id: Id, entry: Entry): Promise<Located | undefined> {
+    const { locator, requestLog } = this.parts
+    enter(exchange, 'check')
+    await locator.check(entry)
+    if (!exchange.reply.aborted) return locator.locate(exchange, id, 'take')
+    answerGone(requestLog, exchange)
+    return undefined
+  }
+
   /** Has a blob checked, or brings the content from a source. */
   async #checkOrBring(
     exchange: Exchange,
@@ -106,13 +115,11 @@ export class Delivery {
     let now = found
     // Two tries: after a false blob was dropped, a correct one may have been stored meanwhile.
     for (let tries = 0; now.at === 'unchecked' && tries < 2; tries += 1) {
-      enter(exchange, 'check')
-      await this.parts.locator.check(now.entry)
-      if (exchange.reply.aborted) return answerGone(this.parts.requestLog, exchange)
-      enter(exchange, 'locate')
-      now = this.parts.locator.locate(id, 'take')
+      const checked = await this.checked(exchange, id, now.entry)
+      if (checked === undefined) return
+      now = checked
     }
-    if (now !== found && this.answersBlocked(exchange, id, now)) return
+    if (now !== found && this.refusesBlocked(exchange, id, now)) return
     if (now.at === 'store') return this.#fromStore(exchange, now)
     if (now.at === 'catalog' && this.#fromCatalog(exchange, now.entry)) return
     const entry = now.at === 'nowhere' ? undefined : now.entry
@@ -184,9 +191,8 @@ export class Delivery {
   }
 
   #fromStore(exchange: Exchange, found: Extract<Located, { at: 'store' }>): void {
-    enter(exchange, 'plan')
     const { entry } = found
-    const planned = decide(exchange, knownOf(exchange, entry))
+    const planned = planExchange(exchange, entry.knownFor(exchange.naming))
     if (planned.variant === 'refused') {
       closeOpened(exchange)
       this.#refusePlan(exchange, planned)
@@ -222,16 +228,15 @@ export class Delivery {
   #fromCatalog(exchange: Exchange, entry: Entry): boolean {
     const { digest, contentType, header } = entry.attributes
     if (digest === undefined || (contentType === undefined && header === undefined)) return false
-    enter(exchange, 'plan')
-    const decided = decide(exchange, knownOf(exchange, entry))
-    if (decided.variant === 'refused') this.#refusePlan(exchange, decided)
-    else if (decided.bytes > 0) return false
+    const planned = planExchange(exchange, entry.knownFor(exchange.naming))
+    if (planned.variant === 'refused') this.#refusePlan(exchange, planned)
+    else if (planned.bytes > 0) return false
     else {
       const go = (outcome: Grant | Denial): void => {
         const grant = this.#granted(exchange, outcome)
         if (grant === undefined) return
-        const head = this.#headOf(exchange, entry, decided, false, false, grant)
-        send(this.parts.requestLog, exchange, head, decided, undefined, grant, {
+        const head = this.#headOf(exchange, entry, planned, false, false, grant)
+        send(this.parts.requestLog, exchange, head, planned, undefined, grant, {
           reason: 'known',
           source: 'catalog',
         })
@@ -252,35 +257,34 @@ export class Delivery {
     const digest = hashed || before?.verified === true ? attributes.digest : undefined
     const boundary = lazyBoundary()
     const { naming } = exchange
-    enter(exchange, 'plan')
-    const decided = decide(exchange, {
+    const planned = planExchange(exchange, {
       sizeBytes: attributes.size,
       contentType: typeOf(attributes),
       entityTag: digest === undefined ? undefined : entityTag(digest, naming?.resolvedId),
       boundary,
     })
-    if (decided.variant === 'refused') {
+    if (planned.variant === 'refused') {
       closeOpened(exchange)
-      this.#refusePlan(exchange, decided)
+      this.#refusePlan(exchange, planned)
       return true
     }
-    if (!decided.pieces.every((piece) => isInside(piece, opened))) {
+    if (!planned.pieces.every((piece) => isInside(piece, opened))) {
       closeOpened(exchange)
       return false
     }
     const go = (outcome: Grant | Denial): void => {
       const grant = this.#granted(exchange, outcome)
       if (grant !== undefined)
-        this.#sendOpened(exchange, opened, decided, grant, { attributes, digest, hashed, boundary })
+        this.#sendOpened(exchange, opened, planned, grant, { attributes, digest, hashed, boundary })
     }
-    this.#when(exchange, admitExchange(this.parts.admission, exchange, decided.bytes, typeOf(attributes)), go)
+    this.#when(exchange, admitExchange(this.parts.admission, exchange, planned.bytes, typeOf(attributes)), go)
     return true
   }
 
   #sendOpened(
     exchange: Exchange,
     opened: OpenedContent,
-    decided: Planned,
+    planned: Planned,
     grant: Grant,
     known: Pick<Facts, 'attributes' | 'digest' | 'hashed'> & { boundary: () => string },
   ): void {
@@ -303,16 +307,16 @@ export class Delivery {
       fallback: exchange.fallback,
       naming,
     }
-    const prepared = writer.prepare(facts, decided.variant, boundary)
+    const prepared = writer.prepare(facts, planned.variant, boundary)
     const seconds = Math.floor(clock.now() / 1000)
     const { method, path } = exchange
-    const block = writer.signed(prepared, { status: decided.status, method, path }, seconds)
+    const block = writer.signed(prepared, { status: planned.status, method, path }, seconds)
     const hops = `\r\n${this.parts.hopsName}: ${opened.hops ?? exchange.hops}`
     const own = isolationLines(exchange, typeOf(attributes))
-    const lines = decided.lines + own + hops + grant.lines
-    const head = { status: decided.status, block: `${exchange.lines}\r\n${block}${lines}` }
-    const content = this.parts.guard?.watched(opened.content, attributes, decided.bytes) ?? opened.content
-    send(this.parts.requestLog, exchange, head, decided, content, grant, {
+    const lines = planned.lines + own + hops + grant.lines
+    const head = { status: planned.status, block: `${exchange.lines}\r\n${block}${lines}` }
+    const content = this.parts.guard?.watched(opened.content, attributes, planned.bytes) ?? opened.content
+    send(this.parts.requestLog, exchange, head, planned, content, grant, {
       reason: 'miss',
       source: opened.source,
     })
@@ -325,9 +329,9 @@ export class Delivery {
 
   /** The smallest window that holds all requested ranges; undefined where it is the whole content. */
   #windowOf(exchange: Exchange, entry: Entry): Window | undefined {
-    const decided = decide(exchange, knownOf(exchange, entry))
-    if (decided.variant !== 'part' && decided.variant !== 'parts') return undefined
-    const windows = decided.pieces.filter((piece) => 'start' in piece)
+    const planned = planFor(exchange, entry.knownFor(exchange.naming))
+    if (planned.variant !== 'part' && planned.variant !== 'parts') return undefined
+    const windows = planned.pieces.filter((piece) => 'start' in piece)
     if (windows.length === 0) return undefined
     const start = Math.min(...windows.map((piece) => piece.start))
     return { start, end: Math.max(...windows.map((piece) => piece.end)) - 1 }

@@ -1,6 +1,7 @@
 import type { Log } from '../actor/log.js'
 import type { Id } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
+import type { Exchange } from '../serving/request-exchange.js'
 import { SegmentContent } from '../store/segments/segment-reader.js'
 import { segmentDefaults } from '../store/segments/segment-store.js'
 import type { SoundFiles } from '../store/sound-files.js'
@@ -11,10 +12,11 @@ import type { Blobs, Transfers } from './gateway-parts.js'
 import type { Guard } from './guard.js'
 import type { ItemWindow } from './item-window.js'
 import { ItemWindows, type WindowParts } from './item-windows.js'
+import { enter } from './steps.js'
 
 /** Where the bytes of an id are, as far as is known on this machine without waiting. */
 export type Located =
-  /** On disk; `sound` where the file was checked. The content is closed by whoever got it. */
+  /** On disk; `sound` where the file was checked. The exchange closes the content (`closeOpened`), or `send` does. */
   | {
       readonly at: 'store'
       readonly entry: Entry
@@ -68,8 +70,18 @@ export class Locator {
     return content === 'unreadable' ? undefined : content
   }
 
-  /** `onUnchecked`: `take` where the caller has waited for a check already. */
-  locate(id: Id, onUnchecked: OnUnchecked = 'wait'): Located {
+  /**
+   * Step `locate`. The exchange holds the content that is open (`exchange.opened`). `onUnchecked`: `take` where the caller has
+   * waited for a check already.
+   */
+  locate(exchange: Exchange, id: Id, onUnchecked: OnUnchecked = 'wait'): Located {
+    enter(exchange, 'locate')
+    const found = this.#find(id, onUnchecked)
+    if (found.at === 'store') exchange.opened = found.content
+    return found
+  }
+
+  #find(id: Id, onUnchecked: OnUnchecked): Located {
     const entry = this.entries.get(id)
     if (entry === undefined) return { at: 'nowhere', absentAt: this.entries.absentAt }
     // A copy that must not be served is none: the item is looked for elsewhere.

@@ -7,6 +7,8 @@ import {
 } from '../format/entity-tag.js'
 import { type ByteRange, parseRange } from '../format/range.js'
 import type { Piece, Request } from '../http/exchange.js'
+import type { Exchange } from '../serving/request-exchange.js'
+import { enter } from './steps.js'
 
 /** The conditions and the range of a request (RFC 9110 sections 13 and 14). */
 export interface Conditions {
@@ -52,6 +54,23 @@ export type Plan =
       readonly lines: string
       readonly text: string
     }
+
+/** A plan that is an answer with content, or a 304. */
+export type Planned = Exclude<Plan, { variant: 'refused' }>
+
+/** Step `plan`. */
+export function planExchange(exchange: Exchange, known: Known): Plan {
+  enter(exchange, 'plan')
+  return planFor(exchange, known)
+}
+
+/** The plan of an answer. The page for unknown names has status 404, and is always sent whole. */
+export function planFor({ request, naming }: Exchange, known: Known): Plan {
+  const status = naming?.status
+  if (status === undefined) return plan(readConditions(request), known)
+  const planned = plan(unconditional(request), known)
+  return planned.variant === 'refused' ? planned : { ...planned, status }
+}
 
 /** Reads the conditions off a request. */
 export function readConditions(request: Request): Conditions {

@@ -12,8 +12,8 @@ import type { Entry, TimedFrame } from './entry.js'
 import type { Guard } from './guard.js'
 import { ItemWindow } from './item-window.js'
 import { plainLines } from './plain-lines.js'
+import type { Planned } from './plan.js'
 import { RecentAnswers } from './recent-answers.js'
-import type { Planned } from './send.js'
 
 const int32Min = -(2 ** 31)
 const int32Max = 2 ** 31 - 1

@@ -4,12 +4,8 @@ import { forPayer } from '../serving/receipts.js'
 import type { Ending, Exchange } from '../serving/request-exchange.js'
 import type { RequestLog } from '../serving/request-log.js'
 import type { Content } from '../store/content.js'
-import type { Entry } from './entry.js'
-import { type Known, type Plan, plan, readConditions, unconditional } from './plan.js'
+import type { Planned } from './plan.js'
 import { enter } from './steps.js'
-
-/** A plan that is an answer with content, or a 304. */
-export type Planned = Exclude<Plan, { variant: 'refused' }>
 
 type Why = Pick<Ending, 'reason' | 'source'>
 
@@ -55,19 +51,4 @@ function settle(
 ): void {
   grant.settle(bytes)
   requestLog.settle(exchange, { status, bytes, outcome, reason: why.reason, source: why.source ?? '' })
-}
-
-/** What is known of an entry's content, as the answer to this exchange would show it. */
-export function knownOf({ naming }: Exchange, entry: Entry): Known {
-  const { attributes, contentType } = entry
-  const boundary = (): string => entry.boundary()
-  return { sizeBytes: attributes.size, contentType, entityTag: entry.tagFor(naming), boundary }
-}
-
-/** The plan of an answer. The page for unknown names has status 404, and is always sent whole. */
-export function decide({ request, naming }: Exchange, known: Known): Plan {
-  const status = naming?.status
-  if (status === undefined) return plan(readConditions(request), known)
-  const decided = plan(unconditional(request), known)
-  return decided.variant === 'refused' ? decided : { ...decided, status }
 }

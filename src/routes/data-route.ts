@@ -1,7 +1,6 @@
 import { type Id, parseId } from '../format/id.js'
 import type { Delivery } from '../gateway/deliver.js'
 import type { Locator } from '../gateway/locator.js'
-import { enter } from '../gateway/steps.js'
 import type { Described } from '../http/openapi.js'
 import type { Operations } from '../http/operation.js'
 import { answerText } from '../serving/exchange-answers.js'
@@ -145,8 +144,7 @@ export class DataRoute {
       return
     }
     if (target.kind === 'raw') {
-      enter(exchange, 'locate')
-      this.delivery.serve(exchange, id, this.locator.locate(id))
+      this.delivery.serve(exchange, id, this.locator.locate(exchange, id))
       return
     }
     this.#resolved(exchange, {
@@ -164,8 +162,7 @@ export class DataRoute {
   /** Content, or the content of a manifest's path. Other content is served whatever the path behind its id is. */
   #resolved(exchange: Exchange, ask: ManifestAsk): void {
     const { id } = ask
-    enter(exchange, 'locate')
-    const found = this.locator.locate(id)
+    const found = this.locator.locate(exchange, id)
     if (found.at !== 'nowhere' && this.manifests.isManifest(found.entry.contentType)) {
       this.manifests.handle(exchange, ask, found)
       return

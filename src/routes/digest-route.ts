@@ -5,7 +5,7 @@ import type { Guard } from '../gateway/guard.js'
 import type { Located, Locator } from '../gateway/locator.js'
 import { enter } from '../gateway/steps.js'
 import type { Described } from '../http/openapi.js'
-import { answerGone, answerText } from '../serving/exchange-answers.js'
+import { answerGone, answerText, closeOpened } from '../serving/exchange-answers.js'
 import type { Naming } from '../serving/naming.js'
 import type { Exchange } from '../serving/request-exchange.js'
 import type { RequestLog } from '../serving/request-log.js'
@@ -77,7 +77,7 @@ export class DigestRoute {
 
   /** A client that requests by digest relies on it, so the file is checked before it is served, whatever its size. */
   async #checked(exchange: Exchange, id: Id, digest: Uint8Array, unsure: Located): Promise<void> {
-    if (unsure.at === 'store') unsure.content.close()
+    closeOpened(exchange)
     if (unsure.at === 'store' || unsure.at === 'unchecked') {
       enter(exchange, 'check')
       await this.parts.locator.check(unsure.entry)
@@ -90,12 +90,11 @@ export class DigestRoute {
 
   /** Undefined where the id means other bytes by now. */
   #locate(exchange: Exchange, id: Id, digest: Uint8Array): Located | undefined {
-    enter(exchange, 'locate')
-    const found = this.parts.locator.locate(id, 'take')
+    const found = this.parts.locator.locate(exchange, id, 'take')
     if (found.at === 'nowhere') return undefined
     const known = found.entry.attributes.digest
     if (known !== undefined && Buffer.compare(known, digest) === 0) return found
-    if (found.at === 'store') found.content.close()
+    closeOpened(exchange)
     return undefined
   }
 

@@ -12,15 +12,15 @@ import type { Reply, Request } from '../http/exchange.js'
 import type { Described } from '../http/openapi.js'
 import { Router } from '../http/router.js'
 import { Hosts } from '../names/host.js'
+import { answerByRoute } from '../serving/answer-by-route.js'
 import { idLead, preflight } from '../serving/cors.js'
 import { docsRoutes } from '../serving/docs-routes.js'
-import { answerText, answerWrongMethod } from '../serving/exchange-answers.js'
+import { answerWrongMethod } from '../serving/exchange-answers.js'
 import { openExchange } from '../serving/open-exchange.js'
 import { origins } from '../serving/origin.js'
 import type { Exchange, Family } from '../serving/request-exchange.js'
 import { RequestLog } from '../serving/request-log.js'
 import type { Route } from '../serving/route.js'
-import { WatchedReply } from '../serving/watched-reply.js'
 import { SoundFiles } from '../store/sound-files.js'
 import { contentOperations, DataRoute, methodsOf, type Target, targetOf } from './data-route.js'
 import { DigestRoute } from './digest-route.js'
@@ -147,13 +147,10 @@ class EdgeHandler implements RequestHandler {
       return
     }
     this.#passes(request, reply)
-    const route = this.#router.find(request.path)
-    const isHidden = request.secure === true && route?.isForOperators === true && this.#hidesOperators
-    if (route !== undefined && !isHidden) this.#byRoute(this.#open(request, reply, route.family), route)
-    else {
-      const exchange = this.#open(request, reply, 'other')
-      answerText(this.#requestLog, exchange, { status: 404, text: 'Not found' }, { fault: 'client' })
-    }
+    const found = this.#router.find(request.path)
+    const isHidden = request.secure === true && found?.isForOperators === true && this.#hidesOperators
+    const route = isHidden ? undefined : found
+    this.#byRoute(this.#open(request, reply, route?.family ?? 'other'), route)
   }
 
   close(): void {
@@ -236,19 +233,8 @@ class EdgeHandler implements RequestHandler {
     }
   }
 
-  #byRoute(exchange: Exchange, route: Route): void {
-    const { request, reply } = exchange
-    const methods = this.#router.methodsOf(route)
-    if (!methods.includes(exchange.method)) {
-      answerWrongMethod(this.#requestLog, exchange, methods)
-      return
-    }
-    const watched = new WatchedReply(reply, this.#cachingOf(exchange), (status, sent) => {
-      exchange.answered = true
-      this.#requestLog.settle(exchange, { status, ...sent, reason: route.path })
-    })
-    const run = async (): Promise<void> => route.handle(request, watched, exchange.lines, exchange)
-    this.#delivery.run(exchange, run())
+  #byRoute(exchange: Exchange, route: Route | undefined): void {
+    answerByRoute(this.#requestLog, this.#router, exchange, route, this.#cachingOf(exchange))
   }
 
   #cachingOf({ method, path }: Exchange): string {

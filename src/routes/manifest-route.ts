@@ -46,7 +46,7 @@ export class ManifestRoute {
   /** The manifest is known here. Where this thread looked into it before, the answer is out on return. */
   handle(exchange: Exchange, ask: ManifestAsk, found: Held): void {
     exchange.family = 'manifest'
-    if (this.delivery.answersBlocked(exchange, ask.id, found)) return
+    if (this.delivery.refusesBlocked(exchange, ask.id, found)) return
     enter(exchange, 'manifest')
     const { attributes } = found.entry
     if (attributes.size > this.manifestMaxBytes) {
@@ -91,14 +91,11 @@ export class ManifestRoute {
   async #later(exchange: Exchange, ask: ManifestAsk, path: string, found: Held): Promise<void> {
     let now: Located = found
     if (now.at === 'unchecked') {
-      enter(exchange, 'check')
-      await this.locator.check(now.entry)
-      if (exchange.reply.aborted) return answerGone(this.requestLog, exchange)
-      enter(exchange, 'locate')
-      now = this.locator.locate(ask.id, 'take')
+      const checked = await this.delivery.checked(exchange, ask.id, now.entry)
+      if (checked === undefined) return
+      now = checked
     }
     if (now.at === 'store') {
-      exchange.opened = now.content
       closeOpened(exchange)
       const { digest } = now.entry.attributes
       // Bytes that could not be checked are not used: they are fetched from a source, as if they were not here.
@@ -171,8 +168,7 @@ export class ManifestRoute {
       return
     }
     exchange.fallback = target.fallback
-    enter(exchange, 'locate')
-    this.delivery.serve(exchange, target.id, this.locator.locate(target.id))
+    this.delivery.serve(exchange, target.id, this.locator.locate(exchange, target.id))
   }
 
   #malformed(exchange: Exchange, { message }: Refusal): void {

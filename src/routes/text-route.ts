@@ -4,7 +4,7 @@ import { admitExchange, answerDenied } from '../gateway/admit.js'
 import type { Delivery } from '../gateway/deliver.js'
 import type { DeliveryParts } from '../gateway/delivery-parts.js'
 import type { Located } from '../gateway/locator.js'
-import type { Planned } from '../gateway/send.js'
+import type { Planned } from '../gateway/plan.js'
 import { send } from '../gateway/send.js'
 import { enter } from '../gateway/steps.js'
 import { textType } from '../http/small-answer.js'
@@ -27,22 +27,18 @@ export class TextRoute {
   ) {}
 
   handle(exchange: Exchange, id: Id): void {
-    enter(exchange, 'locate')
-    const found = this.parts.locator.locate(id)
-    if (!this.delivery.answersBlocked(exchange, id, found))
+    const found = this.parts.locator.locate(exchange, id)
+    if (!this.delivery.refusesBlocked(exchange, id, found))
       this.delivery.run(exchange, this.#answer(exchange, id, found))
   }
 
   async #answer(exchange: Exchange, id: Id, found: Located): Promise<void> {
-    const { locator, requestLog, guard } = this.parts
+    const { guard } = this.parts
     let now = found
     if (now.at === 'unchecked') {
-      enter(exchange, 'check')
-      await locator.check(now.entry)
-      if (exchange.reply.aborted) return answerGone(requestLog, exchange)
-      enter(exchange, 'locate')
-      now = locator.locate(id, 'take')
-      if (this.delivery.answersBlocked(exchange, id, now)) return
+      const checked = await this.delivery.checked(exchange, id, now.entry)
+      if (checked === undefined || this.delivery.refusesBlocked(exchange, id, checked)) return
+      now = checked
     }
     if (now.at === 'store') {
       const { content, entry } = now

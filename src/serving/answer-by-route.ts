@@ -7,13 +7,14 @@ import { WatchedReply } from './watched-reply.js'
 
 /**
  * Has a route of the table answer: 404 where there is none, 405 for a method that it does not have, 500 where it throws. What
- * was sent is counted and logged with the route's path. Answers without Cache-Control get `no-store`.
+ * was sent is counted and logged with the route's path. Good answers without Cache-Control get `caching`.
  */
 export function answerByRoute(
   requestLog: RequestLog,
   router: Router<Route>,
   exchange: Exchange,
   route: Route | undefined,
+  caching = 'no-store',
 ): void {
   if (route === undefined) {
     answerText(requestLog, exchange, { status: 404, text: 'Not found' }, { fault: 'client' })
@@ -24,7 +25,7 @@ export function answerByRoute(
     answerWrongMethod(requestLog, exchange, methods)
     return
   }
-  const watched = new WatchedReply(exchange.reply, 'no-store', (status, sent) => {
+  const watched = new WatchedReply(exchange.reply, caching, (status, sent) => {
     exchange.answered = true
     requestLog.settle(exchange, { status, ...sent, reason: route.path })
   })
