@@ -4,8 +4,8 @@ import { systemClock } from '../../src/actor/clock.js'
 import { openAgent } from '../../src/http/agent.js'
 import { bytesPerSecondMin } from '../../src/http/sender-pace.js'
 import { wantedLines } from '../../src/source/upstream/gateway-headers.js'
-import { LineAnswer } from '../../src/source/upstream/line-answer.js'
-import { NativeLine } from '../../src/source/upstream/native-line.js'
+import { UpstreamAnswer } from '../../src/source/upstream/upstream-answer.js'
+import { NativeClient } from '../../src/source/upstream/native-client.js'
 import { handlerOf } from '../../src/source/upstream/undici-answer.js'
 import { type Corpus, corpusOf, smallSizes } from '../corpus/corpus.js'
 import { takeWorkFolder } from '../kit/folders.js'
@@ -27,7 +27,7 @@ const usualConnections = 16
 const burstConnections = 256
 const headers = { 'accept-encoding': 'identity', 'user-agent': 'claim', 'x-ar-io-hops': '1' }
 
-type Send = (path: string, answer: LineAnswer) => void
+type Send = (path: string, answer: UpstreamAnswer) => void
 
 interface Way {
   readonly sharesMemory: boolean
@@ -40,7 +40,7 @@ async function load(ids: readonly string[], { sharesMemory, send }: Way, atOnce:
   let bytes = 0
   const one = async (): Promise<void> => {
     for (let id = ids[next++]; id !== undefined; id = ids[next++]) {
-      const answer = new LineAnswer({ stallMs: 10_000, bytesPerSecondMin }, systemClock, sharesMemory)
+      const answer = new UpstreamAnswer({ stallMs: 10_000, bytesPerSecondMin }, systemClock, sharesMemory)
       send(`/raw/${id}`, answer)
       const broken = await answer.head
       if (broken !== undefined || answer.statusCode !== 200) throw broken ?? new Error('a wrong status')
@@ -89,13 +89,13 @@ interface Clients {
 /** Both clients, without connections yet. */
 function clientsOf(origin: string, connections: number): Clients {
   const trust = () => ({ authorities: cert, suites: '', ciphers: '' })
-  const native = new NativeLine({ connectionsMax: connections, reads: wantedLines, trust }, systemClock)
+  const native = new NativeClient({ connectionsMax: connections, reads: wantedLines, trust }, systemClock)
   if (!native.serves(origin)) throw new Error('native/client was not built')
   const agent = openAgent({ connections, headersTimeout: 0, bodyTimeout: 0, connect: { ca: cert } })
   const ways: Record<string, Way> = {
     'native/client': {
       sharesMemory: true,
-      send: (path, answer) => answer.begin(native.ask(origin, { method: 'GET', path, headers }, answer)),
+      send: (path, answer) => answer.begin(native.request(origin, { method: 'GET', path, headers }, answer)),
     },
     undici: {
       sharesMemory: false,

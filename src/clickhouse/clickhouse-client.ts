@@ -3,7 +3,7 @@ import type { Clock } from '../actor/clock.js'
 import { FairSlots } from '../actor/fair-slots.js'
 import { LazySignal } from '../actor/lazy-signal.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
-import { GatewayLine, type LineQuestion } from '../source/upstream/gateway-line.js'
+import { UpstreamClient, type UpstreamRequest } from '../source/upstream/upstream-client.js'
 
 export interface ClickhouseOptions {
   /** Base URL without a path. */
@@ -64,7 +64,7 @@ const tooLarge = refuse('too-large', 'client', 'ClickHouse needs more than a que
  * header lines, and stand in no message and no log.
  */
 export class ClickhouseClient {
-  readonly #line: GatewayLine
+  readonly #client: UpstreamClient
   readonly #slots: FairSlots
   readonly #rest: Backoff
   #fault: ClickhouseFault | undefined
@@ -74,7 +74,7 @@ export class ClickhouseClient {
     private readonly clock: Clock,
   ) {
     const { timeoutMs: headMs, slots: max, waitingMax, clientMax: eachMax } = options
-    this.#line = new GatewayLine({ headMs, stallMs: headMs, connectionsMax: max }, clock)
+    this.#client = new UpstreamClient({ headMs, stallMs: headMs, connectionsMax: max }, clock)
     this.#slots = new FairSlots({ max, waitingMax, eachMax, clock })
     this.#rest = new Backoff(restOptions, clock)
   }
@@ -139,7 +139,7 @@ export class ClickhouseClient {
     // The answer is whole before its status: a failure never stands behind rows.
     const words = new URLSearchParams({ database, wait_end_of_query: '1' })
     for (const [name, value] of Object.entries(query)) words.set(name, String(value))
-    const question: LineQuestion = {
+    const request: UpstreamRequest = {
       method: 'POST',
       path: `/?${words}`,
       headers: {
@@ -153,7 +153,7 @@ export class ClickhouseClient {
     }
     const stop = new LazySignal()
     const overall = this.clock.after(headMs, () => stop.abort())
-    const answer = await this.#line.ask(url, question, stop.signal)
+    const answer = await this.#client.request(url, request, stop.signal)
     if (isRefusal(answer)) {
       overall.cancel()
       return this.#failed('away', answer)
@@ -204,6 +204,6 @@ export class ClickhouseClient {
   }
 
   close(): Promise<void> {
-    return this.#line.close()
+    return this.#client.close()
   }
 }

@@ -80,7 +80,7 @@ export class Entries {
     // The check is about the file, so it stays valid when other attributes of the id change.
     if (before?.entityTag === entry.entityTag) {
       entry.sound = before?.sound
-      entry.window = before?.window
+      entry.judged = before?.judged
     }
     this.#keep(entry)
     return entry

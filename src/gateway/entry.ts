@@ -95,7 +95,7 @@ export class Entry {
   /** Withdrawals from the segments, before that was looked up. */
   placeWithdrawals = Number.NaN
   /** Whether the bytes at a place in a stored bundle are the item, with that place and the digest of that bundle. */
-  window: { readonly place: ItemPlace; readonly rootDigest: Uint8Array; readonly holds: boolean } | undefined
+  judged: { readonly place: ItemPlace; readonly rootDigest: Uint8Array; readonly holds: boolean } | undefined
   /** The check under way. */
   checking: Promise<boolean | Refusal> | undefined
   /** Served since the last report to the keeper. */

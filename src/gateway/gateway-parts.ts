@@ -53,7 +53,7 @@ export interface Transfers {
    * Whether the item is what lies at its place in a bundle of the store; the catalog knows its digest then. Absent: nobody can
    * tell. Never rejects.
    */
-  window?(id: Id): Promise<boolean | Refusal>
+  judgeItem?(id: Id): Promise<boolean | Refusal>
   /** The SHA-256 of a payload; it is brought whole where nobody here knows it. Never rejects. */
   digestOf(id: Id): Promise<Uint8Array | Refusal>
   /** The packed form of a manifest (store/packed-file.ts), made where there is none. Never rejects. */

@@ -34,7 +34,7 @@ export interface WindowParts {
   readonly entries: Entries
   /** What was judged when bundles were opened. */
   readonly catalog: Pick<Catalog, 'judged'>
-  readonly transfers: Pick<Transfers, 'window'>
+  readonly transfers: Pick<Transfers, 'judgeItem'>
   /** Gets the digests of items. Absent: each thread computes them. */
   readonly keeper: Pick<Address<CatalogRequest, CatalogReply>, 'tell'> | undefined
   readonly clock: Clock
@@ -80,12 +80,12 @@ export class ItemWindows {
     const start = rootItemOffset + headerSize
     if (headerSize + size !== itemSize || start + size > whole.sizeBytes) return undefined
     if (!this.parts.isSound(root, whole)) return this.#alone(entry, place, root, whole)
-    if (entry.window?.holds === true && isOf(entry, place, root) && !isProvenSince(entry, root))
+    if (entry.judged?.holds === true && isOf(entry, place, root) && !isProvenSince(entry, root))
       return { entry, content: new ItemWindow(root, whole, start, size) }
     const known = this.#judgedBefore(entry, place, root)
     if (known !== undefined) {
       const now = this.parts.entries.replace(entry, known)
-      now.window = { place, rootDigest: digestOf(root), holds: true }
+      now.judged = { place, rootDigest: digestOf(root), holds: true }
       return { entry: now, content: new ItemWindow(root, whole, start, size) }
     }
     if (itemSize > judgedHereMaxBytes) return 'unchecked'
@@ -94,7 +94,7 @@ export class ItemWindows {
     const judged = judge(entry.attributes, root.attributes, place, bytes)
     if (judged === 'later') return 'unchecked'
     const now = judged === 'false' || judged === entry.attributes ? entry : this.#learn(entry, judged)
-    now.window = { place, rootDigest: digestOf(root), holds: judged !== 'false' }
+    now.judged = { place, rootDigest: digestOf(root), holds: judged !== 'false' }
     if (judged === 'false' || bareType(now.contentType) === manifestType) return undefined
     return { entry: now, content: new ItemWindow(root, whole, start, size) }
   }
@@ -168,14 +168,14 @@ export class ItemWindows {
 
   async #judgeElsewhere(entry: Entry, root: Entry): Promise<void> {
     const { id } = entry.attributes
-    const holds = await this.parts.transfers.window?.(id)
+    const holds = await this.parts.transfers.judgeItem?.(id)
     if (holds === undefined || isRefusal(holds)) return
     // The catalog may know more of the item by now.
     const now = this.parts.entries.get(id)
     const place = now?.attributes.place
     // Where it has another place by now, nobody knows which of the two was judged.
     if (now !== undefined && place !== undefined && isSamePlace(place, entry.attributes.place))
-      now.window = { place, rootDigest: digestOf(root), holds }
+      now.judged = { place, rootDigest: digestOf(root), holds }
   }
 
   #learn(entry: Entry, attributes: Attributes): Entry {
@@ -205,9 +205,9 @@ function digestOf({ attributes: { digest } }: Entry): Uint8Array {
 }
 
 /** Whether the last judgement of an entry was about these bytes: this place in this bundle. */
-function isOf({ window }: Entry, place: ItemPlace, root: Entry): boolean {
+function isOf({ judged }: Entry, place: ItemPlace, root: Entry): boolean {
   return (
-    window !== undefined && isSamePlace(window.place, place) && equalBytes(window.rootDigest, digestOf(root))
+    judged !== undefined && isSamePlace(judged.place, place) && equalBytes(judged.rootDigest, digestOf(root))
   )
 }
 
@@ -225,7 +225,7 @@ function isProvenSince({ attributes }: Entry, root: Entry): boolean {
 }
 
 function isFalse(entry: Entry, place: ItemPlace, root: Entry): boolean {
-  return entry.window?.holds === false && isOf(entry, place, root)
+  return entry.judged?.holds === false && isOf(entry, place, root)
 }
 
 /** Bytes of content in one piece; undefined where they are not in memory. Valid until the next reading of any content. */

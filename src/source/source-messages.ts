@@ -76,7 +76,10 @@ export type SourceRequest =
   /** The packed form of a manifest, made where there is none. `again`: what this path led to was found damaged. */
   | { readonly kind: 'manifest'; readonly from: ManifestFrom; readonly again: boolean }
 
-/** What an operator asks of the object store below the disk. */
+/** Of the requests the one that begins or joins a transfer. */
+export type OpenMessage = Extract<SourceRequest, { kind: 'open' }>
+
+/** What an operator requests of the object store below the disk. */
 export interface TierRequest {
   readonly kind: 'store'
   readonly order: 'state' | 'push' | 'pull' | 'stop'

@@ -11,7 +11,7 @@ import type { ManifestPacker } from '../source/keeping/manifest-packer.js'
 import type { SmallContent } from '../source/keeping/small-content.js'
 import type { BlobProver } from '../source/proving/prover.js'
 import { Soundness } from '../source/proving/soundness.js'
-import { Windows } from '../source/proving/windows.js'
+import { StoredItems } from '../source/proving/stored-items.js'
 import type { ProgressTable } from '../source/reading/progress-table.js'
 import type { BlobRoots } from '../source/roots/blob-roots.js'
 import type { Source } from '../source/source.js'
@@ -46,7 +46,7 @@ export interface FetchingParts {
   readonly meters: Meters
   readonly log: Log
   readonly fetch: FetchOptions
-  readonly rules: Omit<FetcherOptions, 'manifests' | 'windows'>
+  readonly rules: Omit<FetcherOptions, 'manifests' | 'storedItems'>
   /** Hears of every payload after it counts as cached. */
   readonly onKept: (kept: Kept) => void
   /** And before. */
@@ -103,7 +103,7 @@ export async function openFetching(parts: FetchingParts): Promise<Fetching> {
     {
       ...parts.rules,
       manifests,
-      windows: new Windows({ catalog, store, roots, prover, soundness, keeper, log }),
+      storedItems: new StoredItems({ catalog, store, roots, prover, soundness, keeper, log }),
     },
   )
   return { fetcher, blobCache, soundness, manifests }

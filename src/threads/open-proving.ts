@@ -74,11 +74,11 @@ export function openProving(given: SourceGiven, parts: ProvingParts): Proving | 
     },
     options,
   )
-  const say = ({ attributes, hints, wishHints, named }: Kept, word: 'note' | 'recorded'): void => {
+  const say = ({ attributes, hints, clientHints, named }: Kept, word: 'note' | 'recorded'): void => {
     if (settled(attributes)) return
     const { id, place } = attributes
-    const isClients = place === undefined && hints.rootId === undefined && wishHints.rootId !== undefined
-    const given = isClients ? wishHints : hints
+    const isClients = place === undefined && hints.rootId === undefined && clientHints.rootId !== undefined
+    const given = isClients ? clientHints : hints
     const hinted = place === undefined ? given : { rootId: place.rootId }
     const isIndexed = place === undefined && attributes.height !== undefined
     const marks: ProofMarks = { ...(isClients ? { isClients } : {}), ...(isIndexed ? { isIndexed } : {}) }

@@ -190,7 +190,7 @@ async function openStore(
   return { log, catalog, keeper, blocks, forbidden, pins, small, store, roots, holders }
 }
 
-interface SourceLines {
+interface OpenedSources {
   /** All that the settings name, to be put in order. */
   readonly built: readonly Source[]
   /** Requested for proven bytes where cached ones proved wrong. */
@@ -209,7 +209,7 @@ function openSources(
   given: SourceGiven,
   { small, roots: blobRoots, holders, log }: SourceStore,
   meters: Meters,
-): SourceLines {
+): OpenedSources {
   const { settings, memory, nodes } = given
   const { location } = sourceDefaults
   const { retrieval } = settings
@@ -267,7 +267,7 @@ function webhooksOf({ settings, webhooks }: SourceGiven, meters: Meters, log: Lo
 function fetchingOf(
   given: SourceGiven,
   { log, catalog, keeper, store, small, roots, pins, forbidden }: SourceStore,
-  sources: SourceLines,
+  sources: OpenedSources,
   {
     pool,
     meters,

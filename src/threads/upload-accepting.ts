@@ -8,7 +8,7 @@ import { RemoteChain } from '../chain/remote-chain.js'
 import { type Id, idBytes } from '../format/id.js'
 import { ItemJudge } from '../ingest/item-judge.js'
 import { paymentServiceLine, type ServiceLine } from '../payment/links/service-line.js'
-import { GatewayLine } from '../source/upstream/gateway-line.js'
+import { UpstreamClient } from '../source/upstream/upstream-client.js'
 import { FreeTurns } from '../upload/intake/free-turns.js'
 import { Height } from '../upload/intake/height.js'
 import { InnerItems } from '../upload/intake/inner-items.js'
@@ -274,10 +274,10 @@ function openMoney(
   noting: Noting,
 ): Money {
   const { credits, usdc, ...payment } = paymentLine(given)
-  const line = networkLine(given)
-  const earlier = new AcceptedBefore(noting, sharedItems, earlierPost(given, line, log))
+  const client = networkClient(given)
+  const earlier = new AcceptedBefore(noting, sharedItems, earlierPost(given, client, log))
   const closePayment = (): Promise<void> => payment.close()
-  const close = (): Promise<void> => line.close()
+  const close = (): Promise<void> => client.close()
   // Nobody pays for what is gone after some days.
   const bought = usdc === undefined || sandboxRules(given.settings) !== undefined ? {} : { usdc }
   const posters = new KnownPosters(uploads.environment)
@@ -312,18 +312,18 @@ function openChainItems({ ports, settings, memory }: UploadGiven): {
 }
 
 /** Sockets to the gateways of the network. */
-function networkLine({ settings }: UploadGiven): GatewayLine {
+function networkClient({ settings }: UploadGiven): UpstreamClient {
   const headMs = settings.retrieval.gatewayTimeoutMs
-  return new GatewayLine({ headMs, stallMs: headMs, connectionsMax: lookupsMax }, systemClock)
+  return new UpstreamClient({ headMs, stallMs: headMs, connectionsMax: lookupsMax }, systemClock)
 }
 
 function earlierPost(
   { settings, networkGateways }: UploadGiven,
-  line: GatewayLine,
+  client: UpstreamClient,
   log: UploadTools['log'],
 ): typeof onlyHere {
   if (networkGateways.length === 0) return onlyHere
-  return new EarlierPost(networkGateways, line, systemClock, settings.retrieval.gatewayTimeoutMs, log)
+  return new EarlierPost(networkGateways, client, systemClock, settings.retrieval.gatewayTimeoutMs, log)
 }
 
 function paymentLine({ ports, paymentService }: UploadGiven): ServiceLine {

@@ -7,7 +7,7 @@ import type { CatalogReply, CatalogRequest } from '../../catalog/catalog-message
 import type { BlobDraft, BlobStore, FileIdentity } from '../../store/blobs.js'
 import type { SmallBlobs } from '../../store/segments/small-blobs.js'
 import type { Hints } from '../source-messages.js'
-import type { TransferStart } from '../transfer-start.js'
+import type { Announcement } from '../announcement.js'
 import { CommitBatch, insist } from './commit-batch.js'
 import { Uncommitted } from './uncommitted.js'
 
@@ -18,7 +18,7 @@ export interface Kept {
   /** Place of the item as stated by the source, unproven. */
   readonly hints: Hints
   /** Place of the item as stated by the client, unproven. */
-  readonly wishHints: Hints
+  readonly clientHints: Hints
   /** It was requested by a name. */
   readonly named: boolean
   readonly source: string
@@ -27,7 +27,7 @@ export interface Kept {
 /** A payload in a segment, and the answer for its readers until the catalog has it. */
 interface SmallKept {
   readonly kept: Kept
-  readonly opening: TransferStart
+  readonly announcement: Announcement
 }
 
 /** Payloads that the catalog hears of by one commit. */
@@ -137,19 +137,19 @@ export class BlobCache {
   }
 
   /**
-   * The payload is in a segment already. It is reported to the catalog together with others; `uncommitted` has `opening` until
+   * The payload is in a segment already. It is reported to the catalog together with others; `uncommitted` has `announcement` until
    * then. A record without bytes is noticed at the next request, and bytes without a record leave with their segment. Returns a
    * promise where so many wait that the caller should wait, too. Never rejects because of the disk.
    */
-  keepSmall(kept: Kept, opening: TransferStart): Promise<void> | undefined {
-    this.uncommitted.note(opening)
+  keepSmall(kept: Kept, announcement: Announcement): Promise<void> | undefined {
+    this.uncommitted.note(announcement)
     const key = keyOf(kept.digest)
     let over: Promise<void>
     if (this.#busy.has(key)) {
-      over = this.#alone(kept.digest, () => this.#commitSmall(kept, opening))
+      over = this.#alone(kept.digest, () => this.#commitSmall(kept, announcement))
       this.#watch(over)
     } else {
-      over = this.#commitSmall(kept, opening)
+      over = this.#commitSmall(kept, announcement)
       this.#busy.set(key, over)
     }
     return this.uncommitted.isFull ? over : undefined
@@ -159,7 +159,7 @@ export class BlobCache {
    * Adds it to the next commit, and resolves after that. Payloads of one commit share a promise. Separate promises would live
    * until the commit, and each collection of young garbage would copy them.
    */
-  #commitSmall(kept: Kept, opening: TransferStart): Promise<void> {
+  #commitSmall(kept: Kept, announcement: Announcement): Promise<void> {
     const { attributes, digest } = kept
     this.notes?.note(kept)
     const outcome = this.#batch.add([
@@ -174,16 +174,16 @@ export class BlobCache {
       this.#group = group
       this.#watch(over)
     }
-    group.members.push({ kept, opening })
+    group.members.push({ kept, announcement })
     return group.over
   }
 
   #committed(members: readonly SmallKept[], isTaken: boolean, over: Promise<void>): void {
     if (this.#group?.members === members) this.#group = undefined
-    for (const { kept, opening } of members) {
+    for (const { kept, announcement } of members) {
       const key = keyOf(kept.digest)
       if (this.#busy.get(key) === over) this.#busy.delete(key)
-      this.uncommitted.forget(opening)
+      this.uncommitted.forget(announcement)
       if (isTaken) this.onKept(kept, undefined)
       else this.log.error({ id: kept.attributes.id }, 'a cached payload could not be recorded in the catalog')
     }

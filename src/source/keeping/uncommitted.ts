@@ -1,5 +1,5 @@
 import type { Id } from '../../format/id.js'
-import type { TransferStart } from '../transfer-start.js'
+import type { Announcement } from '../announcement.js'
 
 /** Payloads that wait so: beyond, whoever brings one waits for its commit. Each takes some 2 KiB. */
 const waitingMax = 8192
@@ -9,24 +9,24 @@ const waitingMax = 8192
  * then requests for them are answered from here. It is lost at the end of the process, and so is the payload's record.
  */
 export class Uncommitted {
-  readonly #openings = new Map<Id, TransferStart>()
+  readonly #announcements = new Map<Id, Announcement>()
 
-  get(id: Id): TransferStart | undefined {
-    return this.#openings.get(id)
+  get(id: Id): Announcement | undefined {
+    return this.#announcements.get(id)
   }
 
   /** True: no more of them should wait. */
   get isFull(): boolean {
-    return this.#openings.size > waitingMax
+    return this.#announcements.size > waitingMax
   }
 
-  note(opening: TransferStart): void {
-    this.#openings.set(opening.attributes.id, opening)
+  note(announcement: Announcement): void {
+    this.#announcements.set(announcement.attributes.id, announcement)
   }
 
   /** The catalog has heard of it, or never will. */
-  forget(opening: TransferStart): void {
-    const { id } = opening.attributes
-    if (this.#openings.get(id) === opening) this.#openings.delete(id)
+  forget(announcement: Announcement): void {
+    const { id } = announcement.attributes
+    if (this.#announcements.get(id) === announcement) this.#announcements.delete(id)
   }
 }

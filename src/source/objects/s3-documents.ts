@@ -1,13 +1,13 @@
 import { bufferOf } from '../../format/buffer-of.js'
 import { Gathered } from '../../format/gathered.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
-import type { LineAnswer } from '../upstream/line-answer.js'
+import type { UpstreamAnswer } from '../upstream/upstream-answer.js'
 
 /** Of documents: errors are short; a list of 1000 keys has some 400 KB. */
 export const [errorMaxBytes, listMaxBytes] = [8192, 4 * 1024 * 1024] as const
 
 /** All of a document; a refusal where it breaks off, or is longer. */
-export async function gathered(answer: LineAnswer, maxBytes: number): Promise<Buffer | Refusal> {
+export async function gathered(answer: UpstreamAnswer, maxBytes: number): Promise<Buffer | Refusal> {
   const whole = new Gathered()
   for await (const piece of answer) {
     if (isRefusal(piece)) return piece

@@ -3,8 +3,8 @@ import type { Clock } from '../../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { bytesPerSecondMin } from '../../http/sender-pace.js'
 import type { Window } from '../source-messages.js'
-import { GatewayLine } from '../upstream/gateway-line.js'
-import type { LineAnswer } from '../upstream/line-answer.js'
+import { UpstreamClient } from '../upstream/upstream-client.js'
+import type { UpstreamAnswer } from '../upstream/upstream-answer.js'
 import {
   faultOf,
   type LargeContent,
@@ -48,7 +48,7 @@ const usualSentBytesPerSecondMin = 16 * bytesPerSecondMin
  * clock is wrong, its time is used from then on.
  */
 export class S3Objects implements ObjectStore {
-  readonly #line: GatewayLine
+  readonly #client: UpstreamClient
   readonly #signer: S3Signer
   readonly #parts: S3Parts
   /** The service has refused this machine's time. */
@@ -60,7 +60,7 @@ export class S3Objects implements ObjectStore {
     private readonly options: S3Options,
     private readonly clock: Clock,
   ) {
-    this.#line = new GatewayLine(options, clock)
+    this.#client = new UpstreamClient(options, clock)
     const { credentials } = options
     this.#signer = new S3Signer(options, () => ('current' in credentials ? credentials.current : credentials))
     this.#parts = new S3Parts((request, signal, content, moreMs) =>
@@ -147,22 +147,22 @@ export class S3Objects implements ObjectStore {
   }
 
   async close(): Promise<void> {
-    await this.#line.close()
+    await this.#client.close()
   }
 
-  async #ask(request: S3Request, signal: AbortSignal): Promise<LineAnswer | Refusal>
+  async #ask(request: S3Request, signal: AbortSignal): Promise<UpstreamAnswer | Refusal>
   async #ask(
     request: S3Request,
     signal: AbortSignal,
     content: ObjectContent | undefined,
     moreMs?: number,
-  ): Promise<LineAnswer | 'exists' | Refusal>
+  ): Promise<UpstreamAnswer | 'exists' | Refusal>
   async #ask(
     request: S3Request,
     signal: AbortSignal,
     content?: ObjectContent,
     moreMs = 0,
-  ): Promise<LineAnswer | 'exists' | Refusal> {
+  ): Promise<UpstreamAnswer | 'exists' | Refusal> {
     for (let isAgain = false; ; isAgain = true) {
       const { path, headers } = this.#signer.sign(
         request,
@@ -172,9 +172,9 @@ export class S3Objects implements ObjectStore {
       const body = content === undefined ? {} : { body: () => bodyOf(content) }
       const sendMs = ((content?.sizeBytes ?? 0) / sentBytesPerSecondMin) * 1000 + moreMs
       const { method } = request
-      const question = { method, path, headers, headMs: headMs + sendMs, isKept: true, ...body } as const
+      const upstreamRequest = { method, path, headers, headMs: headMs + sendMs, isKept: true, ...body } as const
       // The path is signed as a whole, that of the endpoint included.
-      const answer = await this.#line.ask(new URL(endpoint).origin, question, signal)
+      const answer = await this.#client.request(new URL(endpoint).origin, upstreamRequest, signal)
       if (isRefusal(answer)) return hidden(answer)
       if (answer.statusCode >= 200 && answer.statusCode < 300) return answer
       if (answer.statusCode === 412 && content?.isNew === true) {
@@ -186,7 +186,7 @@ export class S3Objects implements ObjectStore {
     }
   }
 
-  async #refused({ method }: S3Request, answer: LineAnswer): Promise<Refusal> {
+  async #refused({ method }: S3Request, answer: UpstreamAnswer): Promise<Refusal> {
     const document = method === 'HEAD' ? undefined : await gathered(answer, errorMaxBytes)
     if (document === undefined) answer.drop()
     const code = document === undefined || isRefusal(document) ? undefined : errorCode(document)
@@ -194,7 +194,7 @@ export class S3Objects implements ObjectStore {
   }
 
   /** Whether there is hope for the same request once more: with the time of the service, or with credentials that are new. */
-  #isMended(refusal: Refusal, answer: LineAnswer): boolean {
+  #isMended(refusal: Refusal, answer: UpstreamAnswer): boolean {
     const { credentials } = this.options
     const fault = faultOf(refusal)
     if (fault === 'clock') return this.#takeTime(answer)
@@ -202,13 +202,13 @@ export class S3Objects implements ObjectStore {
   }
 
   /** Takes over the time that an answer states; false where it states none. */
-  #takeTime(answer: LineAnswer): boolean {
+  #takeTime(answer: UpstreamAnswer): boolean {
     if (!this.#seeTime(answer)) return false
     this.#usesTheirTime = true
     return true
   }
 
-  #seeTime({ headers }: LineAnswer): boolean {
+  #seeTime({ headers }: UpstreamAnswer): boolean {
     const theirs = Date.parse(typeof headers.date === 'string' ? headers.date : '')
     if (Number.isNaN(theirs)) return false
     this.#theirsMs = theirs - this.clock.monotonic()

@@ -1,6 +1,6 @@
 import { sha256Of } from '../../../native/digest/digest.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
-import type { LineAnswer } from '../upstream/line-answer.js'
+import type { UpstreamAnswer } from '../upstream/upstream-answer.js'
 import type { LargeContent, ObjectContent } from './object-store.js'
 import { gathered, listMaxBytes } from './s3-documents.js'
 import { errorCode, refusalOfStatus, type S3Request } from './s3-requests.js'
@@ -11,7 +11,7 @@ export type AskS3 = (
   signal: AbortSignal,
   content?: ObjectContent,
   moreMs?: number,
-) => Promise<LineAnswer | 'exists' | Refusal>
+) => Promise<UpstreamAnswer | 'exists' | Refusal>
 
 /** Parts in memory at once, and the bytes of one; S3 takes 10,000 of 5 MiB or more. */
 const [atOnce, partUsualBytes, partsMax] = [2, 16 * 1024 * 1024, 10_000] as const

@@ -99,7 +99,7 @@ export class Items implements Source {
   async #found(
     root: RootBytes,
     item: Item,
-    { window: wish, client }: Wanted,
+    { window: requested, client }: Wanted,
     signal: AbortSignal,
   ): Promise<Found | Refusal> {
     const turn = (): Promise<Refusal | undefined> => this.directories.turn(client)
@@ -107,7 +107,7 @@ export class Items implements Source {
     const isListed = item.place.isSigned !== true
     const place: ItemPlace = { ...within(root, item.place), isSigned: true }
     const sizeBytes = itemSize - header.headerSize
-    const window = wish && windowIn(wish, sizeBytes)
+    const window = requested && windowIn(requested, sizeBytes)
     if (isRefusal(window)) return window
     if (isListed) {
       const isSigned =

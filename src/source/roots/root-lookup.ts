@@ -7,8 +7,8 @@ import { type Id, parseId } from '../../format/id.js'
 import { isRefusal } from '../../format/refusal.js'
 import type { Hints, Provenance } from '../source-messages.js'
 import { type OwnName, readAnswerHeaders, trailHeaders } from '../upstream/gateway-headers.js'
-import { GatewayLine } from '../upstream/gateway-line.js'
-import type { LineAnswer } from '../upstream/line-answer.js'
+import { UpstreamClient } from '../upstream/upstream-client.js'
+import type { UpstreamAnswer } from '../upstream/upstream-answer.js'
 import { isConfined, passed, type TrailRules, trailKey } from '../upstream/trail.js'
 
 export interface RootLookupOptions extends TrailRules {
@@ -45,7 +45,7 @@ const offsetPaths = ['/ar-io/offsets/', '/gateway/offsets/']
  * few requests, and none for a while where it fails; answers are remembered for a few minutes.
  */
 export class GatewayRoots implements RootLookup {
-  readonly #line: GatewayLine
+  readonly #client: UpstreamClient
   readonly #gateways: readonly { readonly url: string; readonly breaker: Breaker }[]
   readonly #remembered: BoundedMap<Id, Remembered>
   readonly #own: OwnName
@@ -56,7 +56,7 @@ export class GatewayRoots implements RootLookup {
   ) {
     const { gateways, headMs, breaker, ownHosts, release } = options
     this.#remembered = new BoundedMap(options.rememberedMax)
-    this.#line = new GatewayLine({ headMs, stallMs: headMs, connectionsMax: 4 }, clock)
+    this.#client = new UpstreamClient({ headMs, stallMs: headMs, connectionsMax: 4 }, clock)
     this.#gateways = gateways.map((url) => ({ url, breaker: new Breaker(breaker, clock) }))
     const [host] = ownHosts
     this.#own = { release, ...(host === undefined ? {} : { host }) }
@@ -90,7 +90,7 @@ export class GatewayRoots implements RootLookup {
   }
 
   async close(): Promise<void> {
-    await this.#line.close()
+    await this.#client.close()
   }
 
   async #ask(
@@ -100,14 +100,14 @@ export class GatewayRoots implements RootLookup {
     signal: AbortSignal,
   ): Promise<Hints | undefined | 'away' | 'refused'> {
     const headers = { 'user-agent': this.options.release, ...trailHeaders(provenance, this.#own) }
-    const head = await this.#line.ask(url, { method: 'HEAD', path: `/raw/${id}`, headers }, signal)
+    const head = await this.#client.request(url, { method: 'HEAD', path: `/raw/${id}`, headers }, signal)
     if (isRefusal(head)) return 'away'
     head.drop()
     if (head.statusCode === 429 || head.statusCode >= 500) return 'refused'
     const { hints } = readAnswerHeaders(head.headers)
     if (hints.rootId !== undefined && hints.itemOffset !== undefined) return hints
     for (const path of offsetPaths) {
-      const answer = await this.#line.ask(url, { method: 'GET', path: `${path}${id}`, headers }, signal)
+      const answer = await this.#client.request(url, { method: 'GET', path: `${path}${id}`, headers }, signal)
       if (isRefusal(answer)) return 'away'
       const offsets = await readOffsets(answer)
       if (offsets !== undefined) return offsets
@@ -121,7 +121,7 @@ export class GatewayRoots implements RootLookup {
 }
 
 /** `{rootTxId, path?, rootOffset?, size?}` (the offsets route of gateways); undefined where it is anything else. */
-async function readOffsets(answer: LineAnswer): Promise<Hints | undefined> {
+async function readOffsets(answer: UpstreamAnswer): Promise<Hints | undefined> {
   if (answer.statusCode !== 200 || Number(answer.headers['content-length'] ?? 0) > answerMaxBytes) {
     answer.drop()
     return undefined

@@ -7,10 +7,10 @@ import type { SmallBlobs } from '../../store/segments/small-blobs.js'
 import type { Kept } from '../keeping/blob-cache.js'
 import { defect, forbiddenBytes, tooMuchAnnounced, unknownEverywhere, weightier } from '../refusals.js'
 import { type Found, openAt } from '../source.js'
-import type { TransferStart } from '../transfer-start.js'
+import type { Announcement } from '../announcement.js'
 import { windowIn } from '../window-in.js'
 import { BlockedBytes } from './blocked-bytes.js'
-import { type FileDelivery, openablePath } from './delivery.js'
+import { type TransferProgress, openablePath } from './transfer-progress.js'
 import { TransferDraft } from './draft-room.js'
 import { FileWriter } from './file-writer.js'
 import { Gathering } from './gathering.js'
@@ -18,10 +18,10 @@ import { judgeDigest, judgeSize, unsettles } from './judge-transfer.js'
 import { leave } from './leave.js'
 import { openLocal } from './local-blob.js'
 import { resuming } from './resuming.js'
-import type { TransferParts, TransferWish } from './transfer-parts.js'
+import type { TransferParts, TransferRequest } from './transfer-parts.js'
 import {
   attributesFound,
-  openingOf,
+  announcementOf,
   placeIn,
   type TransferPlace,
   type TransferTarget,
@@ -39,11 +39,11 @@ const plentyBytes = 2 ** 30
 /** One payload (or window) on its way into a file, for any number of readers. Ends by itself; see `run`. */
 export class ContentTransfer {
   /** Size, type and place of the bytes, as readers get them; or the reason why there are none. */
-  readonly opening: Promise<TransferStart | Refusal>
+  readonly announcement: Promise<Announcement | Refusal>
   #stopped = false
   #attempt: LazySignal | undefined
-  #resolve: (opening: TransferStart | Refusal) => void = () => undefined
-  #announced: TransferStart | undefined
+  #resolve: (announcement: Announcement | Refusal) => void = () => undefined
+  #announced: Announcement | undefined
   /** Attributes from the catalog before the first source was tried, while they are up to date. */
   #known: Attributes | undefined
   #isKnownRead = false
@@ -53,19 +53,19 @@ export class ContentTransfer {
   readonly #blocked: BlockedBytes
 
   constructor(
-    readonly wish: TransferWish,
-    readonly delivery: FileDelivery,
+    readonly request: TransferRequest,
+    readonly progress: TransferProgress,
     private readonly parts: TransferParts,
   ) {
-    this.#blocked = new BlockedBytes(wish.id, parts.forbidden)
+    this.#blocked = new BlockedBytes(request.id, parts.forbidden)
     this.#draft = new TransferDraft(parts.store)
-    this.opening = new Promise((resolve) => {
+    this.announcement = new Promise((resolve) => {
       this.#resolve = resolve
     })
   }
 
   /** What readers got so far: size, type, place. Undefined before the first of them can begin. */
-  get announced(): TransferStart | undefined {
+  get announced(): Announcement | undefined {
     return this.#announced
   }
 
@@ -84,10 +84,10 @@ export class ContentTransfer {
     } catch (error) {
       const { log } = this.parts
       if (isBug(error))
-        log.error({ err: error, id: this.wish.id }, 'a fetch ended because of a bug in this program')
-      else log.error({ err: error, id: this.wish.id }, 'a fetch ended because the disk failed')
+        log.error({ err: error, id: this.request.id }, 'a fetch ended because of a bug in this program')
+      else log.error({ err: error, id: this.request.id }, 'a fetch ended because the disk failed')
       // A whole payload was judged before it was announced, so a later failure does not concern its readers.
-      if (this.delivery.state !== 'whole') {
+      if (this.progress.state !== 'whole') {
         this.#fail(isBug(error) ? defect() : refuse('busy', 'self', 'the disk failed'))
       }
     }
@@ -95,10 +95,10 @@ export class ContentTransfer {
 
   /** All readers left: goes on where little is missing, else stops. True: it goes on. */
   abandon(): boolean {
-    if (this.delivery.state !== 'growing') return true
-    const missing = this.#fileBytes - this.delivery.readable
+    if (this.progress.state !== 'growing') return true
+    const missing = this.#fileBytes - this.progress.readable
     const { finishBytes, finishShare, wholeFirstMaxBytes } = this.parts.options
-    const near = missing <= finishBytes || this.delivery.readable >= this.#fileBytes * finishShare
+    const near = missing <= finishBytes || this.progress.readable >= this.#fileBytes * finishShare
     if (near || this.#fileBytes <= wholeFirstMaxBytes) return true
     this.stop()
     return false
@@ -118,14 +118,14 @@ export class ContentTransfer {
 
   /** The blob on disk, where the catalog says there is one. */
   async #local(): Promise<boolean> {
-    const fresh = this.parts.blobCache.uncommitted.get(this.wish.id)
+    const fresh = this.parts.blobCache.uncommitted.get(this.request.id)
     if (fresh !== undefined && !this.#blocked.drops(fresh.attributes)) {
       this.#fileBytes = fresh.sizeBytes
-      this.delivery.move(fresh.sizeBytes, 'whole')
+      this.progress.move(fresh.sizeBytes, 'whole')
       this.#announce(fresh)
       return true
     }
-    this.#known = this.wish.isUnknown === true ? undefined : this.#knownNow()
+    this.#known = this.request.isUnknown === true ? undefined : this.#knownNow()
     this.#isKnownRead = true
     const isHere = this.#known?.digest !== undefined && !this.#blocked.needsPlace
     const local = isHere ? await openLocal(this.#known, this.parts) : undefined
@@ -133,7 +133,7 @@ export class ContentTransfer {
     const { known, handle, offset } = local
     this.#handle = handle
     this.#fileBytes = known.size
-    this.delivery.move(known.size, 'whole')
+    this.progress.move(known.size, 'whole')
     this.#announce({
       attributes: known,
       path: openablePath(handle),
@@ -147,7 +147,7 @@ export class ContentTransfer {
   }
 
   #knownNow(): Attributes | undefined {
-    return this.#blocked.without(this.parts.catalog.attributes(this.wish.id))
+    return this.#blocked.without(this.parts.catalog.attributes(this.request.id))
   }
 
   async #remote(): Promise<Refusal | undefined> {
@@ -155,7 +155,7 @@ export class ContentTransfer {
     try {
       refusal = await this.#ask()
     } finally {
-      const isKept = refusal === undefined && this.wish.window === undefined
+      const isKept = refusal === undefined && this.request.window === undefined
       if (!isKept) await this.#draft.discard()
     }
     return refusal
@@ -163,7 +163,7 @@ export class ContentTransfer {
 
   /** Tries sources until one brought everything: `parts.source` are all in their order, `avoid` leaves out what has failed. */
   async #ask(): Promise<Refusal | undefined> {
-    const avoid = this.parts.avoided.of(this.wish.id)
+    const avoid = this.parts.avoided.of(this.request.id)
     // Sources that are skipped have not denied the id, so the refusal is not `unknown`.
     let refusal = this.#blocked.needsPlace ? forbiddenBytes() : undefined
     if (avoid.size > 0) refusal ??= refuse('forged', 'upstream', 'a source sent wrong bytes before')
@@ -171,7 +171,7 @@ export class ContentTransfer {
       // A catalog read costs as much as the rest of this step. It is repeated only after a source has failed.
       const known = this.#isKnownRead ? this.#known : this.#knownNow()
       this.#isKnownRead = false
-      const wanted = wantedOf(this.wish, avoid, known, this.#blocked.needsPlace)
+      const wanted = wantedOf(this.request, avoid, known, this.#blocked.needsPlace)
       const attempt = new LazySignal()
       this.#attempt = attempt
       if (this.#stopped) attempt.abort()
@@ -204,22 +204,22 @@ export class ContentTransfer {
       if (this.#stopped) return refusal
       this.parts.meters.broke(found.name)
       // Nodes behind a proving source are many, and change by themselves.
-      if (broken.refused === 'forged' && !found.proven) this.parts.avoided.add(this.wish.id, found.origin)
+      if (broken.refused === 'forged' && !found.proven) this.parts.avoided.add(this.request.id, found.origin)
       this.parts.log.warn(
-        { id: this.wish.id, source: found.name, origin: found.origin, ...broken },
+        { id: this.request.id, source: found.name, origin: found.origin, ...broken },
         'a source sent wrong or incomplete bytes',
       )
       if (this.#announced !== undefined || avoid.has(found.origin)) return refusal
       avoid.add(found.origin)
       await this.#draft.empty()
-      this.delivery.move(0, 'growing')
+      this.progress.move(0, 'growing')
     }
   }
 
   /** The body of what was found, going on by a window where it breaks. A small one is had anew from another source. */
   #resumed(found: Found): Found['body'] {
     const { options, meters } = this.parts
-    const window = windowIn(this.wish.window ?? { start: 0, end: found.sizeBytes - 1 }, found.sizeBytes)
+    const window = windowIn(this.request.window ?? { start: 0, end: found.sizeBytes - 1 }, found.sizeBytes)
     if (isRefusal(window) || found.again === undefined) return found.body
     const isSmall = window.end - window.start < options.wholeFirstMaxBytes
     return isSmall ? found.body : resuming(found, window, () => meters.resumed())
@@ -234,7 +234,7 @@ export class ContentTransfer {
     const { declaredDigest } = found
     // The declared digest of a trusted source counts before a byte is read. For others the bytes are hashed first.
     const isForbidden = declaredDigest !== undefined && found.trusted && this.#forbids(declaredDigest)
-    const window = isForbidden ? forbiddenBytes() : judgeSize(found, known, this.wish.window)
+    const window = isForbidden ? forbiddenBytes() : judgeSize(found, known, this.request.window)
     if (isRefusal(window)) {
       void leave(body)
       return window
@@ -263,14 +263,14 @@ export class ContentTransfer {
     const isDoubted = found.isListed === true || (window === undefined && this.#isSuspect(fileBytes))
     if (!isSmall && !isDoubted) {
       // The digest on record may differ from that of these bytes. So the digest is announced only when all bytes are here.
-      const { digest: _unproven, ...rest } = attributesFound(this.wish.id, found, known, undefined)
+      const { digest: _unproven, ...rest } = attributesFound(this.request.id, found, known, undefined)
       const attributes = { ...rest, verified: false }
-      this.#announce(openingOf(target, attributes, placeIn(draft)))
+      this.#announce(announcementOf(target, attributes, placeIn(draft)))
       // The place of an item is recorded even where no reader takes all of it.
       if (found.proven) this.parts.keeper.tell({ kind: 'learn', attributes: [attributes] })
     }
     const shownMax = this.#shownMax(fileBytes)
-    const onWritten = (written: number): void => this.delivery.move(Math.min(written, shownMax), 'growing')
+    const onWritten = (written: number): void => this.progress.move(Math.min(written, shownMax), 'growing')
     const isHashed = window === undefined
     const writer = new FileWriter(draft.handle, { isHashed, isLasting: found.isLasting === true, onWritten })
     // A write that is still under way must not meet the bytes of the next source.
@@ -280,12 +280,12 @@ export class ContentTransfer {
     const isWritten = await writer.settled(window === undefined ? digest : undefined, this.parts.log)
     if (isRefusal(isWritten)) return isWritten
     if (window !== undefined) {
-      this.delivery.move(fileBytes, 'whole')
+      this.progress.move(fileBytes, 'whole')
       return undefined
     }
     const whole = await this.#judged(target, digest)
     if (isRefusal(whole)) return whole
-    this.#show(whole, placeIn(draft))
+    this.#announceWhole(whole, placeIn(draft))
     if (isWritten && draft.isInMemory !== true) await this.parts.blobCache.keep(draft, this.#keptOf(whole))
     else await this.parts.store.discard(draft)
     return undefined
@@ -302,7 +302,7 @@ export class ContentTransfer {
       if (isRefusal(whole)) return whole
       const part = small.put(digest, gathering.parts)
       if (!isRefusal(part)) {
-        const waiting = this.parts.blobCache.keepSmall(this.#keptOf(whole), this.#show(whole, part))
+        const waiting = this.parts.blobCache.keepSmall(this.#keptOf(whole), this.#announceWhole(whole, part))
         if (waiting !== undefined) await waiting
         return undefined
       }
@@ -312,7 +312,7 @@ export class ContentTransfer {
       const aside = await writeAside(await store.draft(), gathering.parts, store)
       const draft = this.#draft.put(aside, target.fileBytes)
       if (isRefusal(draft)) return draft
-      this.#show(whole, placeIn(draft))
+      this.#announceWhole(whole, placeIn(draft))
       await store.discard(draft)
       return undefined
     } finally {
@@ -325,13 +325,13 @@ export class ContentTransfer {
     const { found, known } = target
     const doubt = judgeDigest(found, known, digest)
     if (doubt !== undefined) {
-      if (unsettles(found, known, digest)) await this.parts.keeper.ask({ kind: 'distrust', id: this.wish.id })
+      if (unsettles(found, known, digest)) await this.parts.keeper.ask({ kind: 'distrust', id: this.request.id })
       return doubt
     }
-    const attributes = attributesFound(this.wish.id, found, known, digest)
+    const attributes = attributesFound(this.request.id, found, known, digest)
     if (this.#forbids(digest)) {
       // Recorded, it is refused before its first byte next time. Only proven or trusted sources bind an id to blocked bytes.
-      if (!found.proven && !found.trusted) this.parts.suspects.add(this.wish.id)
+      if (!found.proven && !found.trusted) this.parts.suspects.add(this.request.id)
       else await this.parts.keeper.ask({ kind: 'learn', attributes: [attributes] })
       return forbiddenBytes()
     }
@@ -340,24 +340,24 @@ export class ContentTransfer {
   }
 
   /** Announces the whole payload to its readers. */
-  #show(whole: WholeTransfer, where: TransferPlace): TransferStart {
-    this.parts.suspects.clear(this.wish.id)
-    this.delivery.move(whole.fileBytes, 'whole')
-    const opening = openingOf(whole, whole.attributes, where)
-    this.#announce(opening)
-    return opening
+  #announceWhole(whole: WholeTransfer, where: TransferPlace): Announcement {
+    this.parts.suspects.clear(this.request.id)
+    this.progress.move(whole.fileBytes, 'whole')
+    const announcement = announcementOf(whole, whole.attributes, where)
+    this.#announce(announcement)
+    return announcement
   }
 
   #keptOf({ found, attributes, digest }: WholeTransfer): Kept {
     const { hints, name: source } = found
-    const { hints: wishHints, named = false } = this.wish
-    return { attributes, digest, hints, wishHints, named, source }
+    const { hints: clientHints, named = false } = this.request
+    return { attributes, digest, hints, clientHints, named, source }
   }
 
   /** Whether nothing of a payload may be shown before all of it was judged. */
   #isSuspect(sizeBytes: number): boolean {
     const { suspects, forbidden } = this.parts
-    return suspects.has(this.wish.id) || forbidden?.isBlockedSize(sizeBytes) === true
+    return suspects.has(this.request.id) || forbidden?.isBlockedSize(sizeBytes) === true
   }
 
   #forbids(digest: Uint8Array): boolean {
@@ -366,7 +366,7 @@ export class ContentTransfer {
 
   /** Bytes that may be shown before the judgement: those that do not prove in the end must not complete anybody's body. */
   #shownMax(fileBytes: number): number {
-    const mayEnd = this.wish.window === undefined && this.parts.forbidden?.mayBlockContent === true
+    const mayEnd = this.request.window === undefined && this.parts.forbidden?.mayBlockContent === true
     return Math.max(0, fileBytes - (mayEnd ? heldBytes : 1))
   }
 
@@ -388,13 +388,13 @@ export class ContentTransfer {
     return undefined
   }
 
-  #announce(opening: TransferStart): void {
-    this.#announced = opening
-    this.#resolve(opening)
+  #announce(announcement: Announcement): void {
+    this.#announced = announcement
+    this.#resolve(announcement)
   }
 
   #fail(refusal: Refusal): void {
-    this.delivery.move(0, 'broken')
+    this.progress.move(0, 'broken')
     this.#resolve(refusal)
   }
 }

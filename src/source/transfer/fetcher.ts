@@ -4,19 +4,19 @@ import { isRefusal, type Reason, type Refusal, refuse } from '../../format/refus
 import type { ManifestCache, ManifestText } from '../keeping/manifest-cache.js'
 import type { Pins } from '../keeping/pins.js'
 import type { Soundness } from '../proving/soundness.js'
-import type { Windows } from '../proving/windows.js'
+import type { StoredItems } from '../proving/stored-items.js'
 import type { ProgressTable } from '../reading/progress-table.js'
 import { stillUnknown } from '../refusals.js'
 import type { Source } from '../source.js'
-import type { Hints, ManifestFrom, SourceProgress, SourceReply, SourceRequest } from '../source-messages.js'
-import type { TransferStart } from '../transfer-start.js'
+import type { Hints, ManifestFrom, OpenMessage, SourceProgress, SourceReply, SourceRequest } from '../source-messages.js'
+import type { Announcement } from '../announcement.js'
 import { hintsKey, type TrailRules, trailKey } from '../upstream/trail.js'
 import type { Absences } from './absences.js'
 import { BackgroundFills, type FillOptions } from './background-fills.js'
 import { isBlockedCopy } from './blocked-bytes.js'
 import { ContentTransfer } from './content-transfer.js'
-import { FileDelivery, Slots } from './delivery.js'
-import { type Open, openedOf, placedOf, transferKey, wishOf } from './open-request.js'
+import { TransferProgress, ProgressSlots } from './transfer-progress.js'
+import { openedOf, placedOf, transferKey, transferRequestOf } from './open-request.js'
 import type { TransferParts } from './transfer-parts.js'
 import { type TransferShare, TransferShares } from './transfer-shares.js'
 
@@ -40,7 +40,7 @@ export interface FetcherOptions {
   /** Brings proven bytes only. Absent: nothing is brought by order. */
   readonly proving?: Source
   /** Absent: no item is judged where it lies in a bundle. */
-  readonly windows?: Pick<Windows, 'judge'>
+  readonly storedItems?: Pick<StoredItems, 'judge'>
 }
 
 type Hearer = Caller<SourceProgress>
@@ -53,11 +53,6 @@ const failures: ReadonlySet<Reason> = new Set(['upstream', 'late', 'forged', 'de
 
 const enough = refuse('busy', 'client', 'too many transfers of one client are under way')
 
-/** A transfer that was begun, or why it was not. */
-type Started =
-  | { readonly transfer: ContentTransfer; readonly fresh: true; readonly run: Promise<void> }
-  | { readonly transfer: undefined; readonly fresh: Refusal; readonly run?: undefined }
-
 interface Reader {
   readonly transfer: ContentTransfer
   readonly caller: Hearer
@@ -65,7 +60,7 @@ interface Reader {
 
 /** Owner of every transfer: one per payload, however many readers there are. */
 export class Fetcher {
-  readonly #slots: Slots
+  readonly #slots: ProgressSlots
   readonly #transfers = new Map<string, ContentTransfer>()
   /** Under which others may join. */
   readonly #keys = new Map<ContentTransfer, string>()
@@ -85,7 +80,7 @@ export class Fetcher {
     private readonly soundness: Soundness,
     private readonly options: FetcherOptions,
   ) {
-    this.#slots = new Slots(table)
+    this.#slots = new ProgressSlots(table)
     this.#shares = new TransferShares(options.fetchesMax, table.slots)
     const { fills } = options
     this.#fills =
@@ -122,7 +117,7 @@ export class Fetcher {
         return isRefusal(sound) ? { kind: 'refused', refusal: sound } : { kind: 'checked', sound }
       }
       case 'judge-item': {
-        const sound = (await this.options.windows?.judge(message.id)) ?? false
+        const sound = (await this.options.storedItems?.judge(message.id)) ?? false
         return isRefusal(sound) ? { kind: 'refused', refusal: sound } : { kind: 'checked', sound }
       }
       case 'fetch-proven':
@@ -144,27 +139,32 @@ export class Fetcher {
   }
 
   async #digestOf(id: Id): Promise<Uint8Array | Refusal> {
-    const request: Open = { kind: 'open', id, hints: {}, provenance: { hops: 0, via: [], forward: true } }
+    const request: OpenMessage = { kind: 'open', id, hints: {}, provenance: { hops: 0, via: [], forward: true } }
     // A transfer of others may end with its last reader: then it is begun anew.
     for (let tries = 0; tries < learnTriesMax; tries += 1) {
       const known = this.parts.catalog.attributes(id)?.digest
       if (known !== undefined) return known
-      const { transfer, fresh } = this.#join(request) ?? this.#start(request)
-      if (transfer === undefined) return fresh
+      const transfer = this.#join(request) ?? this.#start(request)
+      if (isRefusal(transfer)) return transfer
       await this.#running.get(transfer)
-      const digest = transfer.delivery.state === 'whole' ? transfer.announced?.attributes.digest : undefined
+      const digest = transfer.progress.state === 'whole' ? transfer.announced?.attributes.digest : undefined
       if (digest !== undefined) return digest
-      const opening = await transfer.opening
-      if (isRefusal(opening)) return opening
+      const announcement = await transfer.announcement
+      if (isRefusal(announcement)) return announcement
     }
     return refuse('upstream', 'upstream', 'the bytes could not be read to their end')
   }
 
   /** Fetches the whole of a payload for no reader, without the hints of any client: they do not decide what others get. */
   async #fill(id: Id): Promise<void> {
-    const request: Open = { kind: 'open', id, hints: {}, provenance: { hops: 0, via: [], forward: true } }
-    const { run } = this.#join(request) === undefined ? this.#start(request) : {}
-    await run
+    const request: OpenMessage = { kind: 'open', id, hints: {}, provenance: { hops: 0, via: [], forward: true } }
+    if (this.#join(request) === undefined) await this.#started(request)
+  }
+
+  /** Resolves when a new transfer is over, at once where it may not begin. */
+  async #started(request: OpenMessage, parts = this.parts): Promise<void> {
+    const transfer = this.#start(request, parts)
+    if (!isRefusal(transfer)) await this.#running.get(transfer)
   }
 
   #manifestText(from: ManifestFrom): ManifestText | Refusal {
@@ -173,7 +173,7 @@ export class Fetcher {
       return { ...this.parts.store.part(digest), digest }
     }
     const transfer = this.#readers.get(from.reader)?.transfer
-    const announced = transfer?.delivery.state === 'whole' ? transfer.announced : undefined
+    const announced = transfer?.progress.state === 'whole' ? transfer.announced : undefined
     if (announced === undefined)
       return refuse('upstream', 'upstream', 'the manifest could not be read to its end')
     const { path, offset, sizeBytes } = announced
@@ -191,10 +191,8 @@ export class Fetcher {
    */
   async store(id: Id, hints: Hints, source: Source): Promise<void> {
     const provenance = { hops: 0, via: [], forward: false }
-    const request: Open = { kind: 'open', id, hints, provenance }
-    if (this.#join(request) !== undefined) return
-    const started = this.#start(request, { ...this.parts, source })
-    await started.run
+    const request: OpenMessage = { kind: 'open', id, hints, provenance }
+    if (this.#join(request) === undefined) await this.#started(request, { ...this.parts, source })
   }
 
   /** Refuses new transfers, stops those that are far from done, waits for the rest. */
@@ -218,7 +216,7 @@ export class Fetcher {
     await this.parts.blobCache.settled()
   }
 
-  async #open(request: Open, caller: Hearer): Promise<SourceReply> {
+  async #open(request: OpenMessage, caller: Hearer): Promise<SourceReply> {
     const { absences } = this.options
     // A request with a place is not answered from the cache of absences.
     const isGuided = request.hints.rootId !== undefined
@@ -229,19 +227,20 @@ export class Fetcher {
     const here = latest === undefined || !isUsed ? undefined : placedOf(latest)
     if (here !== undefined) return here
     const generation = this.parts.catalog.generation(request.id)
-    const { transfer, fresh } = this.#join(request) ?? this.#start(request)
-    if (transfer === undefined) return { kind: 'refused', refusal: fresh }
+    const joined = this.#join(request)
+    const transfer = joined ?? this.#start(request)
+    if (isRefusal(transfer)) return { kind: 'refused', refusal: transfer }
     this.#lastReader += 1
     const reader = this.#lastReader
-    transfer.delivery.join(reader, caller)
+    transfer.progress.join(reader, caller)
     this.#readers.set(reader, { transfer, caller })
-    const opening = await transfer.opening
-    if (fresh) this.#recall(request, opening, generation)
-    if (isRefusal(opening)) {
+    const announcement = await transfer.announcement
+    if (joined === undefined) this.#recall(request, announcement, generation)
+    if (isRefusal(announcement)) {
       this.#leave(reader)
-      return { kind: 'refused', refusal: opening }
+      return { kind: 'refused', refusal: announcement }
     }
-    const announced = transfer.announced ?? opening
+    const announced = transfer.announced ?? announcement
     const placed = request.readsSegments === true ? placedOf(announced) : undefined
     if (placed === undefined) return openedOf(reader, transfer, announced)
     this.#leave(reader)
@@ -249,13 +248,13 @@ export class Fetcher {
   }
 
   /** Records how a request ended, for the next one about the same id. Failures with a client's own hints do not count. */
-  #recall(request: Open, opening: TransferStart | Refusal, generation: number): void {
+  #recall(request: OpenMessage, announcement: Announcement | Refusal, generation: number): void {
     const { absences } = this.options
     const { id } = request
-    if (!isRefusal(opening)) absences?.note(id, 'found')
+    if (!isRefusal(announcement)) absences?.note(id, 'found')
     else if (this.#variantKey(request) !== '') return
-    else if (failures.has(opening.refused)) absences?.note(id, 'failed')
-    else if (opening.refused === 'unknown') absences?.miss(id, generation)
+    else if (failures.has(announcement.refused)) absences?.note(id, 'failed')
+    else if (announcement.refused === 'unknown') absences?.miss(id, generation)
   }
 
   /**
@@ -263,50 +262,50 @@ export class Fetcher {
    * the hints of one client would decide for another. A request with hops may also be this gateway's own request in a loop, which
    * would wait for itself.
    */
-  #join(request: Open): { transfer: ContentTransfer; fresh: false } | undefined {
+  #join(request: OpenMessage): ContentTransfer | undefined {
     const variant = this.#variantKey(request)
     const ofId = [...(this.#wholes.get(request.id) ?? [])]
-    const found = [
+    return [
       ...ofId.filter(({ announced }) => announced !== undefined),
       this.#transfers.get(transferKey(request, variant, false)),
       this.#isUnjudged(request) ? undefined : this.#transfers.get(transferKey(request, variant, true)),
     ].find((transfer) => transfer !== undefined && this.#reaches(transfer, request))
-    return found === undefined ? undefined : { transfer: found, fresh: false }
   }
 
   /** The hints and hops of a client that may change the result; '' without any. */
-  #variantKey({ provenance, hints }: Open): string {
+  #variantKey({ provenance, hints }: OpenMessage): string {
     const trail = trailKey(provenance, this.options.trail)
     const place = hintsKey(hints)
     return trail === '' && place === '' ? '' : `${trail} ${place}`
   }
 
-  #reaches(transfer: ContentTransfer, { window }: Open): boolean {
-    if (transfer.delivery.state === 'broken') return false
+  #reaches(transfer: ContentTransfer, { window }: OpenMessage): boolean {
+    if (transfer.progress.state === 'broken') return false
     if (isBlockedCopy(this.parts.forbidden, transfer.announced?.attributes)) return false
-    if (window === undefined || transfer.wish.window !== undefined || transfer.delivery.state === 'whole')
+    if (window === undefined || transfer.request.window !== undefined || transfer.progress.state === 'whole')
       return true
-    return window.start <= transfer.delivery.readable + this.options.joinBytes
+    return window.start <= transfer.progress.readable + this.options.joinBytes
   }
 
-  #start(request: Open, parts = this.parts): Started {
+  /** Begins a transfer, or says why not. */
+  #start(request: OpenMessage, parts = this.parts): ContentTransfer | Refusal {
     // What only waits for the disk takes nothing from a source.
     const underWay = this.#running.size - this.parts.blobCache.waiting
     if (this.#stopping || underWay >= this.options.fetchesMax) {
-      return { transfer: undefined, fresh: refuse('busy', 'self', 'too many transfers are under way') }
+      return refuse('busy', 'self', 'too many transfers are under way')
     }
     const share = this.#shares.take(request.client)
-    if (share === undefined) return { transfer: undefined, fresh: enough }
+    if (share === undefined) return enough
     const slot = this.#slots.take()
     if (slot === undefined) {
       share.over()
       share.left()
-      return { transfer: undefined, fresh: refuse('busy', 'self', 'too many readers are under way') }
+      return refuse('busy', 'self', 'too many readers are under way')
     }
     const separate = request.window !== undefined && !this.#wholeInstead(request)
     const isUnknown = request.absentAt === this.parts.catalog.generation(request.id)
-    const wish = wishOf(request, separate, isUnknown)
-    const transfer = new ContentTransfer(wish, new FileDelivery(this.#slots.table, slot, share.over), parts)
+    const progress = new TransferProgress(this.#slots.table, slot, share.over)
+    const transfer = new ContentTransfer(transferRequestOf(request, separate, isUnknown), progress, parts)
     const name = transferKey(request, this.#variantKey(request), separate)
     this.#offer(name, transfer)
     this.#taken.set(transfer, share)
@@ -315,17 +314,17 @@ export class Fetcher {
       this.#withdraw(name, transfer)
       this.#running.delete(transfer)
       if (separate) this.#fillAfter(transfer)
-      if (transfer.delivery.readers === 0) this.#release(transfer)
+      if (transfer.progress.readers === 0) this.#release(transfer)
     })
     this.#running.set(transfer, run)
-    return { transfer, fresh: true, run }
+    return transfer
   }
 
   /**
    * Whether the whole is fetched for a window: near the start of cached or small content, where it is as fast and is stored. Also
    * for suspects, and where only the digest shows whether the content is blocked.
    */
-  #wholeInstead(request: Open): boolean {
+  #wholeInstead(request: OpenMessage): boolean {
     const { id, window } = request
     if (this.parts.suspects.has(id) || this.#isUnjudged(request)) return true
     const known = this.parts.catalog.attributes(id)
@@ -335,7 +334,7 @@ export class Fetcher {
   }
 
   /** Whether a window could have bytes of content that is blocked by its hash: a window's own hash proves nothing. */
-  #isUnjudged({ id, window }: Open): boolean {
+  #isUnjudged({ id, window }: OpenMessage): boolean {
     const { forbidden, catalog } = this.parts
     if (window === undefined || forbidden?.mayBlockSize() !== true) return false
     const known = catalog.attributes(id)
@@ -343,9 +342,9 @@ export class Fetcher {
   }
 
   /** A window is over: is the whole of its payload to follow? */
-  #fillAfter({ wish, announced, delivery }: ContentTransfer): void {
-    if (announced === undefined || delivery.state !== 'whole' || announced.source === 'cache') return
-    this.#fills?.want(wish.id, announced.attributes.size)
+  #fillAfter({ request, announced, progress }: ContentTransfer): void {
+    if (announced === undefined || progress.state !== 'whole' || announced.source === 'cache') return
+    this.#fills?.want(request.id, announced.attributes.size)
   }
 
   #leave(reader: number): void {
@@ -353,8 +352,8 @@ export class Fetcher {
     if (found === undefined) return
     this.#readers.delete(reader)
     const { transfer } = found
-    transfer.delivery.leave(reader)
-    if (transfer.delivery.readers > 0) return
+    transfer.progress.leave(reader)
+    if (transfer.progress.readers > 0) return
     const name = this.#keys.get(transfer)
     if (name === undefined) this.#release(transfer)
     else if (!transfer.abandon()) this.#withdraw(name, transfer)
@@ -364,20 +363,20 @@ export class Fetcher {
   #offer(name: string, transfer: ContentTransfer): void {
     this.#transfers.set(name, transfer)
     this.#keys.set(transfer, name)
-    if (transfer.wish.window !== undefined) return
-    const { id } = transfer.wish
+    if (transfer.request.window !== undefined) return
+    const { id } = transfer.request
     this.#wholes.set(id, (this.#wholes.get(id) ?? new Set()).add(transfer))
   }
 
   #withdraw(name: string, transfer: ContentTransfer): void {
     if (this.#transfers.get(name) === transfer) this.#transfers.delete(name)
     this.#keys.delete(transfer)
-    const ofId = this.#wholes.get(transfer.wish.id)
-    if (ofId?.delete(transfer) === true && ofId.size === 0) this.#wholes.delete(transfer.wish.id)
+    const ofId = this.#wholes.get(transfer.request.id)
+    if (ofId?.delete(transfer) === true && ofId.size === 0) this.#wholes.delete(transfer.request.id)
   }
 
   #release(transfer: ContentTransfer): void {
-    this.#slots.give(transfer.delivery.slot)
+    this.#slots.give(transfer.progress.slot)
     this.#taken.get(transfer)?.left()
     this.#taken.delete(transfer)
     void transfer.close()

@@ -1,25 +1,23 @@
 import type { Writable } from '../../format/writable.js'
-import type { SourceReply, SourceRequest } from '../source-messages.js'
-import type { TransferStart } from '../transfer-start.js'
+import type { OpenMessage, SourceReply } from '../source-messages.js'
+import type { Announcement } from '../announcement.js'
 import type { ContentTransfer } from './content-transfer.js'
-import type { TransferWish } from './transfer-parts.js'
-
-export type Open = Extract<SourceRequest, { kind: 'open' }>
+import type { TransferRequest } from './transfer-parts.js'
 
 /** What a transfer is to bring. `separate`: only the window; `isUnknown`: the catalog knows nothing of the id. */
-export function wishOf(
-  { id, hints, provenance, window, client, named = false }: Open,
+export function transferRequestOf(
+  { id, hints, provenance, window, client, named = false }: OpenMessage,
   separate: boolean,
   isUnknown: boolean,
-): TransferWish {
-  const wish: Writable<TransferWish> = { id, hints, provenance, named, isUnknown }
-  if (client !== undefined) wish.client = client
-  if (separate && window !== undefined) wish.window = window
-  return wish
+): TransferRequest {
+  const request: Writable<TransferRequest> = { id, hints, provenance, named, isUnknown }
+  if (client !== undefined) request.client = client
+  if (separate && window !== undefined) request.window = window
+  return request
 }
 
 /** Under which name others join a transfer: what may change its result stands in it. */
-export function transferKey({ id, window }: Open, words: string, separate: boolean): string {
+export function transferKey({ id, window }: OpenMessage, words: string, separate: boolean): string {
   const ends = window?.mayEndEarlier === true ? '?' : ''
   const part = separate && window !== undefined ? `${window.start}-${window.end}${ends}` : ''
   return `${id} ${part} ${words}`
@@ -32,7 +30,7 @@ export function placedOf({
   source,
   trusted,
   hops,
-}: TransferStart): SourceReply | undefined {
+}: Announcement): SourceReply | undefined {
   const { digest } = attributes
   if (place === undefined || digest === undefined) return undefined
   const reply = { kind: 'placed', attributes, digest, place, source, trusted } as const
@@ -43,7 +41,7 @@ export function placedOf({
 export function openedOf(
   reader: number,
   transfer: ContentTransfer,
-  { place: _, ...opening }: TransferStart,
+  { place: _, ...announcement }: Announcement,
 ): SourceReply {
-  return { kind: 'opened', reader, slot: transfer.delivery.slot, ...opening }
+  return { kind: 'opened', reader, slot: transfer.progress.slot, ...announcement }
 }

@@ -53,7 +53,7 @@ export interface TransferParts {
   readonly options: FetchOptions
 }
 
-export interface TransferWish {
+export interface TransferRequest {
   readonly id: Id
   readonly hints: Hints
   readonly provenance: Provenance

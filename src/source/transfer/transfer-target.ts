@@ -4,9 +4,9 @@ import type { Id } from '../../format/id.js'
 import type { Writable } from '../../format/writable.js'
 import type { BlobDraft } from '../../store/blobs.js'
 import type { Found, Wanted } from '../source.js'
-import type { TransferStart } from '../transfer-start.js'
-import { openablePath } from './delivery.js'
-import type { TransferWish } from './transfer-parts.js'
+import type { Announcement } from '../announcement.js'
+import { openablePath } from './transfer-progress.js'
+import type { TransferRequest } from './transfer-parts.js'
 
 // Objects of a fetch are written out, field by field: to spread one into another costs V8 as much as the rest of a step.
 
@@ -28,7 +28,7 @@ export interface WholeTransfer extends TransferTarget {
 
 /** What is wanted of a source. */
 export function wantedOf(
-  { id, hints, provenance, window, client }: TransferWish,
+  { id, hints, provenance, window, client }: TransferRequest,
   avoid: ReadonlySet<string>,
   attributes: Attributes | undefined,
   needsPlace: boolean,
@@ -55,7 +55,7 @@ export function attributesFound(
 }
 
 /** Where the bytes of a transfer lie. */
-export type TransferPlace = Pick<TransferStart, 'path' | 'offset' | 'place' | 'isInMemory'>
+export type TransferPlace = Pick<Announcement, 'path' | 'offset' | 'place' | 'isInMemory'>
 
 /** The bytes of a transfer in a draft of their own. */
 export function placeIn({ handle, isInMemory }: BlobDraft): TransferPlace {
@@ -64,13 +64,13 @@ export function placeIn({ handle, isInMemory }: BlobDraft): TransferPlace {
 }
 
 /** The announcement of a transfer for its readers. */
-export function openingOf(
+export function announcementOf(
   { found, base, fileBytes }: TransferTarget,
   attributes: Attributes,
   { path, offset, place, isInMemory }: TransferPlace,
-): TransferStart {
+): Announcement {
   const { name: source, trusted, hops } = found
-  const opening: Writable<TransferStart> = {
+  const announcement: Writable<Announcement> = {
     attributes,
     path,
     offset,
@@ -79,8 +79,8 @@ export function openingOf(
     source,
     trusted,
   }
-  if (place !== undefined) opening.place = place
-  if (isInMemory === true) opening.isInMemory = true
-  if (hops !== undefined) opening.hops = hops
-  return opening
+  if (place !== undefined) announcement.place = place
+  if (isInMemory === true) announcement.isInMemory = true
+  if (hops !== undefined) announcement.hops = hops
+  return announcement
 }

@@ -5,7 +5,7 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { unknownEverywhere, weightier } from '../refusals.js'
 import type { Found, Source, Wanted } from '../source.js'
 import { PeerWeights } from './peer-weights.js'
-import { type RawFound, RawLine, type RawOptions, wasAnswered } from './raw-line.js'
+import { type RawFound, RawClient, type RawOptions, wasAnswered } from './raw-client.js'
 import { hintsKey, isConfined, passed, trailKey } from './trail.js'
 
 export interface PeerOptions extends RawOptions {
@@ -51,7 +51,7 @@ interface Peer {
  */
 export class NetworkPeers implements Source {
   readonly name = name
-  readonly #line: RawLine
+  readonly #client: RawClient
   readonly #peers: readonly Peer[]
   #averageMs: number | undefined
   #changes = 0
@@ -65,7 +65,7 @@ export class NetworkPeers implements Source {
     ),
     private readonly random: () => number = Math.random,
   ) {
-    this.#line = new RawLine(name, options, clock)
+    this.#client = new RawClient(name, options, clock)
     this.#peers = options.peers.map((url, index) => {
       const breaker = new Breaker(options.breaker, clock)
       return { url, breaker, index, weight: weight.start, weighedMs: clock.monotonic(), busy: 0 }
@@ -141,13 +141,13 @@ export class NetworkPeers implements Source {
   }
 
   async close(): Promise<void> {
-    await this.#line.close()
+    await this.#client.close()
   }
 
   async #ask(peer: Peer, wanted: Wanted, signal: AbortSignal): Promise<RawFound | Refusal> {
     peer.busy += 1
     const begunMs = this.clock.monotonic()
-    const found = await this.#line.ask(peer.url, false, wanted, signal)
+    const found = await this.#client.request(peer.url, false, wanted, signal)
     if (isRefusal(found)) {
       peer.busy -= 1
       // Who does not have it is as good as any; who was left for another did nothing wrong.
@@ -166,7 +166,7 @@ export class NetworkPeers implements Source {
     return doubt
   }
 
-  /** The question carries words or a range of a client's: what is answered to those says nothing about the peer. */
+  /** The request carries words or a range of a client's: what is answered to those says nothing about the peer. */
   #isLed({ provenance, hints, window }: Wanted): boolean {
     return window !== undefined || hintsKey(hints) !== '' || trailKey(provenance, this.options) !== ''
   }

@@ -16,7 +16,7 @@ export function isConfined(provenance: Provenance, { hopsMax, ownHosts }: TrailR
 
 /** True: the request came through the gateway at `url`, or from it. */
 export function passed(url: string, { origin, via }: Provenance): boolean {
-  // Most requests come from nowhere: reading an address costs more than the rest of the question.
+  // Most requests come from nowhere: reading an address costs more than the rest of the request.
   if (origin === undefined && via.length === 0) return false
   const host = new URL(url).hostname.toLowerCase()
   return host === origin?.toLowerCase() || via.some((one) => one.toLowerCase() === host)

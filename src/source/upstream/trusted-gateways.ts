@@ -3,7 +3,7 @@ import type { AnySignal } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { unknownEverywhere, weightier } from '../refusals.js'
 import type { Found, Source, Wanted } from '../source.js'
-import { RawLine, type RawOptions } from './raw-line.js'
+import { RawClient, type RawOptions } from './raw-client.js'
 import { isConfined, passed } from './trail.js'
 
 export interface TrustedGateway {
@@ -24,7 +24,7 @@ const name = 'trusted-gateways'
 /** Other gateways, by requests for `/raw/{id}`. Whether they are trusted is the operator's setting, never their statement. */
 export class TrustedGateways implements Source {
   readonly name = name
-  readonly #line: RawLine
+  readonly #client: RawClient
   readonly #byPriority: readonly (readonly TrustedGateway[])[]
   #turn = 0
 
@@ -32,7 +32,7 @@ export class TrustedGateways implements Source {
     private readonly options: TrustedGatewaysOptions,
     clock: Clock,
   ) {
-    this.#line = new RawLine(name, options, clock)
+    this.#client = new RawClient(name, options, clock)
     const priorities = [...new Set(options.gateways.map(({ priority }) => priority))].sort((a, b) => a - b)
     this.#byPriority = priorities.map((priority) =>
       options.gateways.filter((one) => one.priority === priority),
@@ -52,7 +52,7 @@ export class TrustedGateways implements Source {
     let refusal: Refusal | undefined
     for (const { url, trusted } of this.#candidates(wanted)) {
       if (signal.aborted) break
-      const found = await this.#line.ask(url, trusted, wanted, signal)
+      const found = await this.#client.request(url, trusted, wanted, signal)
       if (!isRefusal(found)) return found
       refusal = weightier(refusal, found)
     }
@@ -60,7 +60,7 @@ export class TrustedGateways implements Source {
   }
 
   async close(): Promise<void> {
-    await this.#line.close()
+    await this.#client.close()
   }
 
   #candidates({ provenance, avoid }: Wanted): TrustedGateway[] {

@@ -1,8 +1,8 @@
 import type { Dispatcher } from 'undici'
-import type { LineAnswer } from './line-answer.js'
+import type { UpstreamAnswer } from './upstream-answer.js'
 
 /** What undici calls while it reads an answer. undici itself refuses two lengths, and a length beside chunks. */
-export function handlerOf(answer: LineAnswer): Dispatcher.DispatchHandler {
+export function handlerOf(answer: UpstreamAnswer): Dispatcher.DispatchHandler {
   return {
     onRequestStart: (controller) =>
       answer.begin({

@@ -6,7 +6,7 @@ import { OutwardTurns } from '../../admission/outward-turns.js'
 import type { Id } from '../../format/id.js'
 import { networkOfAddress } from '../../format/ip.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
-import type { GatewayLine } from '../../source/upstream/gateway-line.js'
+import type { UpstreamClient } from '../../source/upstream/upstream-client.js'
 import { UnaskedItems } from './unasked-items.js'
 
 /** Stands for uploads of this machine. */
@@ -90,7 +90,7 @@ export class EarlierPost {
   /** `gateways`: base URLs, at least one. All get each question at once. */
   constructor(
     private readonly gateways: readonly string[],
-    private readonly line: Pick<GatewayLine, 'ask'>,
+    private readonly client: Pick<UpstreamClient, 'request'>,
     private readonly clock: Clock,
     private readonly patienceMs: number,
     private readonly log: Pick<Log, 'warn'>,
@@ -183,7 +183,7 @@ export class EarlierPost {
 
   /** The status that a gateway answers with; undefined: it did not answer. */
   async #status(url: string, id: Id, signal: AbortSignal): Promise<number | undefined> {
-    const answer = await this.line.ask(url, { method: 'HEAD', path: `/raw/${id}`, headers: {} }, signal)
+    const answer = await this.client.request(url, { method: 'HEAD', path: `/raw/${id}`, headers: {} }, signal)
     if (isRefusal(answer)) {
       // Another gateway may have been faster.
       if (signal.reason !== decided) this.#noteSilence(url)

@@ -44,7 +44,7 @@ t.test('content that arrives while the disk is far behind is not stored', async 
       attributes,
       digest,
       hints: {},
-      wishHints: {},
+      clientHints: {},
       named: false,
       source: 'test',
     })
@@ -93,13 +93,13 @@ t.test('what is noted of a payload is written down before its record', async (t)
   await draft.handle.write('one')
   const digest = createHash('sha256').update('one').digest()
   const attributes = { id: someId(), size: 3, verified: false, trusted: true, digest }
-  const kept = { attributes, digest, hints: {}, wishHints: {}, named: false, source: 'test' }
+  const kept = { attributes, digest, hints: {}, clientHints: {}, named: false, source: 'test' }
   await blobCache.keep(draft, kept)
   await draft.handle.close()
   t.same(done.splice(0), ['note', 'commit', 'record', 'kept'], 'in a file of its own')
-  const opening = { attributes, path: '', offset: 0, base: 0, sizeBytes: 3, source: 'test', trusted: true }
-  void blobCache.keepSmall(kept, opening)
-  void blobCache.keepSmall({ ...kept, digest: createHash('sha256').update('two').digest() }, opening)
+  const announcement = { attributes, path: '', offset: 0, base: 0, sizeBytes: 3, source: 'test', trusted: true }
+  void blobCache.keepSmall(kept, announcement)
+  void blobCache.keepSmall({ ...kept, digest: createHash('sha256').update('two').digest() }, announcement)
   await blobCache.settled()
   t.same(done.slice(0, 3), ['note', 'commit', 'record'], 'the first of a group goes at once')
   t.ok(done.lastIndexOf('note') < done.lastIndexOf('commit'))

@@ -29,7 +29,7 @@ async function filled(
       attributes,
       digest,
       hints: {},
-      wishHints: {},
+      clientHints: {},
       named: false,
       source: 'test',
     })

@@ -5,7 +5,7 @@ import t from 'tap'
 import { GrowingContent } from '../../../src/source/reading/growing.js'
 import { ProgressListener, ProgressTable, progressBytes } from '../../../src/source/reading/progress-table.js'
 import type { SourceProgress } from '../../../src/source/source-messages.js'
-import { FileDelivery, Slots } from '../../../src/source/transfer/delivery.js'
+import { TransferProgress, ProgressSlots } from '../../../src/source/transfer/transfer-progress.js'
 import { fc } from '../../property.js'
 import { scratch } from '../../scratch.js'
 import { drain } from '../rig.js'
@@ -18,26 +18,26 @@ function growing(sizeBytes: number, readers: number, base = 0) {
   made += 1
   const path = join(folder, `${made}`)
   writeFileSync(path, '')
-  const slots = new Slots(new ProgressTable(new SharedArrayBuffer(progressBytes(4))))
-  const delivery = new FileDelivery(slots.table, slots.take()!)
+  const slots = new ProgressSlots(new ProgressTable(new SharedArrayBuffer(progressBytes(4))))
+  const progress = new TransferProgress(slots.table, slots.take()!)
   let closed = 0
   const contents = Array.from({ length: readers }, (_, index) => {
     const listener = new ProgressListener(new ProgressTable(slots.table.memory))
-    delivery.join(index, { hear: (event: SourceProgress) => setImmediate(() => listener.hear(event)) })
+    progress.join(index, { hear: (event: SourceProgress) => setImmediate(() => listener.hear(event)) })
     const file = {
       path,
       offset: 0,
       base,
       fileBytes: sizeBytes,
       sizeBytes: base + sizeBytes,
-      slot: delivery.slot,
+      slot: progress.slot,
     }
     return new GrowingContent(file, listener, () => {
       closed += 1
-      delivery.leave(index)
+      progress.leave(index)
     })
   })
-  return { path, delivery, contents, closed: () => closed }
+  return { path, progress, contents, closed: () => closed }
 }
 
 t.test('however the bytes come in, every reader gets all of them and is never left waiting', async (t) => {
@@ -51,19 +51,19 @@ t.test('however the bytes come in, every reader gets all of them and is never le
   await fc.assert(
     fc.asyncProperty(steps, fc.integer({ min: 1, max: 3 }), async (all, readers) => {
       const body = randomBytes(all.reduce((sum, { bytes }) => sum + bytes, 0))
-      const { path, delivery, contents, closed } = growing(body.length, readers)
+      const { path, progress, contents, closed } = growing(body.length, readers)
       const reading = contents.map((content) => drain(content, 0, body.length))
       let at = 0
       for (const { bytes, turns } of all) {
         for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve))
         appendFileSync(path, body.subarray(at, at + bytes))
         at += bytes
-        delivery.move(Math.min(at, body.length - 1), 'growing')
+        progress.move(Math.min(at, body.length - 1), 'growing')
       }
-      delivery.move(body.length, 'whole')
+      progress.move(body.length, 'whole')
       for (const bytes of await Promise.all(reading)) if (!bytes.equals(body)) return false
       for (const content of contents) content.close()
-      return closed() === readers && delivery.readers === 0
+      return closed() === readers && progress.readers === 0
     }),
     { numRuns: 30 },
   )
@@ -78,20 +78,20 @@ t.test('readers that take a part of what they read get what is behind it next', 
   const body = randomBytes(900_000)
   fc.assert(
     fc.property(turns, (all) => {
-      const { path, delivery, contents } = growing(body.length, 2)
+      const { path, progress, contents } = growing(body.length, 2)
       appendFileSync(path, body)
       const places = [0, 0]
       let isRight = true
       for (const [turn, { reader, taken }] of all.entries()) {
         // More is readable with each turn.
-        delivery.move(Math.min(body.length, 100_000 * (turn + 1)), 'growing')
+        progress.move(Math.min(body.length, 100_000 * (turn + 1)), 'growing')
         const at = places[reader] ?? 0
         const here = contents[reader]?.read(at, body.length)
         if (here === undefined) continue
         isRight &&= body.subarray(at, at + here.length).equals(here)
         places[reader] = Math.min(body.length - 1, at + Math.min(taken, here.length))
       }
-      delivery.move(body.length, 'broken')
+      progress.move(body.length, 'broken')
       isRight &&= contents.every((content) => content.read(0, 10) === undefined)
       for (const content of contents) content.close()
       return isRight
@@ -102,12 +102,12 @@ t.test('readers that take a part of what they read get what is behind it next', 
 })
 
 t.test('a broken file wakes those who wait, and gives nothing more', async (t) => {
-  const { path, delivery, contents } = growing(100, 2)
+  const { path, progress, contents } = growing(100, 2)
   appendFileSync(path, randomBytes(50))
-  delivery.move(50, 'growing')
+  progress.move(50, 'growing')
   t.equal(contents[0]!.read(0, 100)?.length, 50)
   const waiting = contents.map((content) => content.ready(50, 100))
-  delivery.move(0, 'broken')
+  progress.move(0, 'broken')
   t.same(await Promise.all(waiting), [false, false])
   t.equal(contents[0]!.read(0, 50), undefined)
   t.equal(await contents[0]!.ready(0, 50), false)
@@ -115,14 +115,14 @@ t.test('a broken file wakes those who wait, and gives nothing more', async (t) =
 })
 
 t.test('who has read of a whole file needs its slot no more', async (t) => {
-  const { path, delivery, contents, closed } = growing(10, 3)
+  const { path, progress, contents, closed } = growing(10, 3)
   writeFileSync(path, 'abcdefghij')
-  delivery.move(4, 'growing')
+  progress.move(4, 'growing')
   const [reading, waiting, idle] = contents
   t.equal(String(Buffer.from(reading!.read(0, 10)!)), 'abcd')
   const ready = waiting!.ready(9, 10)
   t.equal(closed(), 0)
-  delivery.move(10, 'whole')
+  progress.move(10, 'whole')
   t.equal(await ready, true)
   t.equal(closed(), 0, 'who only waits may still name the bytes to the fetcher')
   t.equal(String(Buffer.from(reading!.read(4, 10)!)), 'efghij')
@@ -130,7 +130,7 @@ t.test('who has read of a whole file needs its slot no more', async (t) => {
   t.equal(closed(), 2)
   // The next file in the same slot.
   for (const state of ['free', 'growing', 'broken'] as const) {
-    delivery.move(0, state)
+    progress.move(0, state)
     t.equal(String(Buffer.from(reading!.read(2, 10)!)), 'cdefghij')
     t.equal(await waiting!.ready(9, 10), true)
   }
@@ -140,9 +140,9 @@ t.test('who has read of a whole file needs its slot no more', async (t) => {
 })
 
 t.test('a window counts in bytes of the payload', async (t) => {
-  const { path, delivery, contents } = growing(10, 1, 1000)
+  const { path, progress, contents } = growing(10, 1, 1000)
   writeFileSync(path, 'abcdefghij')
-  delivery.move(10, 'whole')
+  progress.move(10, 'whole')
   const [content] = contents
   t.equal(content!.sizeBytes, 1010)
   t.equal(String(Buffer.from(content!.read(1003, 1006)!)), 'def')
@@ -155,7 +155,7 @@ t.test('a window counts in bytes of the payload', async (t) => {
 })
 
 t.test('slots are bounded, and used again', async (t) => {
-  const slots = new Slots(new ProgressTable(new SharedArrayBuffer(progressBytes(2))))
+  const slots = new ProgressSlots(new ProgressTable(new SharedArrayBuffer(progressBytes(2))))
   const [one, two] = [slots.take(), slots.take()]
   t.not(one, two)
   t.equal(slots.take(), undefined)

@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import { HttpClient } from '../../../native/client/client.js'
 import { pause, systemClock } from '../../../src/actor/clock.js'
 import { isRefusal } from '../../../src/format/refusal.js'
-import { GatewayLine, type LineOptions } from '../../../src/source/upstream/gateway-line.js'
+import { UpstreamClient, type UpstreamClientOptions } from '../../../src/source/upstream/upstream-client.js'
 import { eventually } from '../../eventually.js'
 import { localPair, type RawServer, raw as rawServer } from '../../native/asking.js'
 
@@ -21,21 +21,21 @@ async function raw(
 const usual = { headMs: 2000, stallMs: 2000, connectionsMax: 4 } as const
 
 /** Lines by both clients: where the addon is not there, both are undici. */
-const clients: Readonly<Record<string, LineOptions>> = {
+const clients: Readonly<Record<string, UpstreamClientOptions>> = {
   undici: usual,
   'native/client': { ...usual, reads: ['content-length'] },
 }
 
-function lineTo(t: Test, options: LineOptions): GatewayLine {
-  const line = new GatewayLine(options, systemClock)
-  t.teardown(() => line.close())
-  return line
+function clientTo(t: Test, options: UpstreamClientOptions): UpstreamClient {
+  const client = new UpstreamClient(options, systemClock)
+  t.teardown(() => client.close())
+  return client
 }
 
-/** A test for each client; `line` makes one. */
-function byEach(name: string, act: (t: Test, line: (t: Test) => GatewayLine) => Promise<void>): void {
+/** A test for each client; `client` makes one. */
+function byEach(name: string, act: (t: Test, client: (t: Test) => UpstreamClient) => Promise<void>): void {
   for (const [client, options] of Object.entries(clients))
-    t.test(`${name}, by ${client}`, (t) => act(t, (t) => lineTo(t, options)))
+    t.test(`${name}, by ${client}`, (t) => act(t, (t) => clientTo(t, options)))
 }
 
 interface Got {
@@ -44,8 +44,8 @@ interface Got {
 }
 
 /** What was got; a string: why nothing, or not all of it, was. */
-async function got(line: GatewayLine, url: string, path = '/', method: 'GET' | 'HEAD' = 'GET') {
-  const answer = await line.ask(url, { method, path, headers: {} }, new AbortController().signal)
+async function got(client: UpstreamClient, url: string, path = '/', method: 'GET' | 'HEAD' = 'GET') {
+  const answer = await client.request(url, { method, path, headers: {} }, new AbortController().signal)
   if (isRefusal(answer)) return answer.message
   let body = ''
   for await (const piece of answer) {
@@ -83,7 +83,7 @@ const sound: Readonly<Record<string, Sound>> = {
 }
 
 for (const [name, { answer, status, body }] of Object.entries(sound))
-  byEach(`an answer is read, and its connection used again: ${name}`, async (t, lineOf) => {
+  byEach(`an answer is read, and its connection used again: ${name}`, async (t, clientOf) => {
     for (const cut of [answer.length, 1]) {
       const server = await raw(t, (socket, _, connection) => {
         void (async () => {
@@ -93,9 +93,9 @@ for (const [name, { answer, status, body }] of Object.entries(sound))
           }
         })()
       })
-      const line = lineOf(t)
+      const client = clientOf(t)
       for (let turn = 0; turn < 2; turn += 1) {
-        t.strictSame(await got(line, server.url), { status, body })
+        t.strictSame(await got(client, server.url), { status, body })
         // Only now the client has the connection back.
         await pause(0)
       }
@@ -103,9 +103,9 @@ for (const [name, { answer, status, body }] of Object.entries(sound))
     }
   })
 
-byEach('a head has no body, whatever length it states', async (t, lineOf) => {
+byEach('a head has no body, whatever length it states', async (t, clientOf) => {
   const server = await raw(t, (socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n'))
-  t.strictSame(await got(lineOf(t), server.url, '/', 'HEAD'), { status: 200, body: '' })
+  t.strictSame(await got(clientOf(t), server.url, '/', 'HEAD'), { status: 200, body: '' })
 })
 
 const big = 'x'.repeat(40_000)
@@ -130,16 +130,16 @@ const unsound: Readonly<Record<string, string>> = {
 }
 
 for (const [name, answer] of Object.entries(unsound))
-  byEach(`an answer is refused: ${name}`, async (t, lineOf) => {
+  byEach(`an answer is refused: ${name}`, async (t, clientOf) => {
     const server = await raw(t, (socket) => socket.write(answer, 'latin1'))
-    const line = lineOf(t)
-    t.type(await got(line, server.url), 'string')
+    const client = clientOf(t)
+    t.type(await got(client, server.url), 'string')
     await eventually('its connection is closed', () => server.sockets.size === 0)
   })
 
 byEach(
   'a body without length ends with its connection, and a shorter one than its length breaks',
-  async (t, lineOf) => {
+  async (t, clientOf) => {
     const server = await raw(t, (socket, head) => {
       if (head.includes('/open')) socket.end('HTTP/1.1 200 OK\r\n\r\nabc')
       else if (head.includes('/reset'))
@@ -149,57 +149,57 @@ byEach(
       else if (head.includes('/head')) socket.end('HTTP/1.1 200 OK\r\nContent-')
       else socket.end('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc')
     })
-    const line = lineOf(t)
-    t.strictSame(await got(line, server.url, '/open'), { status: 200, body: 'abc' })
+    const client = clientOf(t)
+    t.strictSame(await got(client, server.url, '/open'), { status: 200, body: 'abc' })
     for (const path of ['/short', '/reset', '/chunks', '/head'])
-      t.type(await got(line, server.url, path), 'string', path)
+      t.type(await got(client, server.url, path), 'string', path)
   },
 )
 
-byEach('bytes behind an answer are nobody’s: the connection is not used again', async (t, lineOf) => {
+byEach('bytes behind an answer are nobody’s: the connection is not used again', async (t, clientOf) => {
   const server = await raw(t, (socket, head) => {
     const length = head.includes('/long') ? 1 : 2
     socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${length}\r\n\r\nab`)
     if (length === 2) void pause(10).then(() => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nz'))
   })
-  const line = lineOf(t)
-  t.strictSame(await got(line, server.url, '/long'), { status: 200, body: 'a' })
-  t.strictSame(await got(line, server.url), { status: 200, body: 'ab' })
+  const client = clientOf(t)
+  t.strictSame(await got(client, server.url, '/long'), { status: 200, body: 'a' })
+  t.strictSame(await got(client, server.url), { status: 200, body: 'ab' })
   t.equal(server.connections, 2, 'after a body that is too long')
   await eventually('the next connection is closed, too', () => server.sockets.size === 0)
-  t.strictSame(await got(line, server.url), { status: 200, body: 'ab' })
+  t.strictSame(await got(client, server.url), { status: 200, body: 'ab' })
   t.equal(server.connections, 3, 'after an answer that nobody requested')
 })
 
 byEach(
   'a request on a kept connection that was closed is sent once more, on a new one',
-  async (t, lineOf) => {
+  async (t, clientOf) => {
     const server = await raw(t, (socket, head, connection) => {
       if (head.includes('/first')) socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na')
       else if (connection === 1) socket.resetAndDestroy()
       else socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nb')
     })
-    const line = lineOf(t)
-    await got(line, server.url, '/first')
-    t.strictSame(await got(line, server.url, '/second'), { status: 200, body: 'b' })
+    const client = clientOf(t)
+    await got(client, server.url, '/first')
+    t.strictSame(await got(client, server.url, '/second'), { status: 200, body: 'b' })
     t.equal(server.connections, 2)
   },
 )
 
-byEach('header lines that would begin another line are not sent', async (t, lineOf) => {
+byEach('header lines that would begin another line are not sent', async (t, clientOf) => {
   let requests = 0
   const server = await raw(t, (socket) => {
     requests += 1
     socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\na')
   })
-  const line = lineOf(t)
+  const client = clientOf(t)
   const never = new AbortController().signal
   for (const [path, headers] of [
     ['/', { 'x-word': 'a\r\nx-other: b' }],
     ['/a b', {}],
     ['/a\r\nx: y', {}],
   ] as const) {
-    const answer = await line.ask(server.url, { method: 'GET', path, headers }, never)
+    const answer = await client.request(server.url, { method: 'GET', path, headers }, never)
     t.ok(isRefusal(answer), path)
   }
   t.equal(requests, 0)
@@ -214,13 +214,13 @@ t.test('what is not reached over TLS by one client is asked by the other', async
   )
   const file = `${t.testdir({ 'extra.pem': pair.cert })}/extra.pem`
   const url = `https://localhost:${server.port}`
-  const known = lineTo(t, { ...usual, reads: [], authoritiesFile: file })
+  const known = clientTo(t, { ...usual, reads: [], authoritiesFile: file })
   const isNodes = 'getCACertificates' in tls
   if (HttpClient.isThere && !isNodes) t.strictSame(await got(known, url), { status: 200, body: 'a' })
   // Nobody knows this authority: both clients refuse the server, each by its own rules.
-  const line = lineTo(t, { ...usual, reads: [] })
+  const client = clientTo(t, { ...usual, reads: [] })
   const before = server.connections
-  t.match(await got(line, url), /self.signed certificate/)
-  t.match(await got(line, url), /self.signed certificate/)
+  t.match(await got(client, url), /self.signed certificate/)
+  t.match(await got(client, url), /self.signed certificate/)
   t.equal(server.connections, before, 'none of them came into being')
 })

@@ -8,7 +8,7 @@ import { isRefusal, refuse } from '../../../src/format/refusal.js'
 import { tagOf } from '../../../src/format/tag.js'
 import { normalizedAddress } from '../../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
-import type { GatewayLine } from '../../../src/source/upstream/gateway-line.js'
+import type { UpstreamClient } from '../../../src/source/upstream/upstream-client.js'
 import { EarlierPost, type PostedItem } from '../../../src/upload/selling/earlier-post.js'
 import { Sharing } from '../../../src/upload/selling/sharing.js'
 import { UnaskedItems } from '../../../src/upload/selling/unasked-items.js'
@@ -30,8 +30,8 @@ function earlierPost(clock: HandClock, ...others: readonly Gateway[]): EarlierPo
 }
 
 function earlierPostBy(clock: HandClock, gateways: readonly Gateway[]): EarlierPost {
-  const line: Pick<GatewayLine, 'ask'> = {
-    ask: async (url, { path }) => {
+  const client: Pick<UpstreamClient, 'request'> = {
+    request: async (url, { path }) => {
       const number = Buffer.from(path.slice('/raw/'.length), 'base64url').readUInt32BE()
       const statusCode = gateways[Number(url.slice('http://'.length))]?.(number)
       if (statusCode === undefined) return refuse('late', 'upstream', 'silent')
@@ -39,7 +39,7 @@ function earlierPostBy(clock: HandClock, gateways: readonly Gateway[]): EarlierP
     },
   }
   const urls = gateways.map((_, at) => `http://${at}`)
-  return new EarlierPost(urls, line, clock, 1000, silentLog)
+  return new EarlierPost(urls, client, clock, 1000, silentLog)
 }
 
 const stranger = '198.51.100.7'
@@ -126,8 +126,8 @@ t.test('an item is new only where all gateways that are not away say so', async 
 t.test('a gateway that another one was faster than is not away', async (t) => {
   const clock = new HandClock()
   let isThere = true
-  const line: Pick<GatewayLine, 'ask'> = {
-    ask: async (url, _, signal) => {
+  const client: Pick<UpstreamClient, 'request'> = {
+    request: async (url, _, signal) => {
       if (url === 'http://fast')
         return { statusCode: isThere ? 200 : 404, headers: {}, drop: () => undefined } as never
       if (isThere && !signal.aborted)
@@ -135,7 +135,7 @@ t.test('a gateway that another one was faster than is not away', async (t) => {
       return refuse('late', 'upstream', 'silent')
     },
   }
-  const earlier = new EarlierPost(['http://fast', 'http://slow'], line, clock, 1000, silentLog)
+  const earlier = new EarlierPost(['http://fast', 'http://slow'], client, clock, 1000, silentLog)
   for (let number = 0; number < 15; number += 1) {
     t.equal(await ask(earlier, number), true)
     clock.jump(300_000)

@@ -41,7 +41,7 @@ export interface NativeRequest {
   readonly headers: Readonly<Record<string, string>>
 }
 
-export interface NativeLineOptions {
+export interface NativeClientOptions {
   readonly connectionsMax: number
   /** Names of the header lines of answers that are read, in small letters. */
   readonly reads: readonly string[]
@@ -50,7 +50,7 @@ export interface NativeLineOptions {
 }
 
 /** Requests by the client of this program (native/client): host names, heads, and which servers it can serve. */
-export class NativeLine {
+export class NativeClient {
   readonly #client: HttpClient
   readonly #places = new Map<string, Place | undefined>()
   /** Those of the last request, and their text. */
@@ -60,7 +60,7 @@ export class NativeLine {
 
   /** Throws where the addon is not there. */
   constructor(
-    private readonly options: NativeLineOptions,
+    private readonly options: NativeClientOptions,
     private readonly clock: Clock,
   ) {
     const { reads: names, connectionsMax } = options
@@ -85,7 +85,7 @@ export class NativeLine {
   }
 
   /** Sends a request to an origin that is served. `answering` may hear of an error before this returns. */
-  ask(origin: string, { method, path, headers }: NativeRequest, answering: Answering): OpenRequest {
+  request(origin: string, { method, path, headers }: NativeRequest, answering: Answering): OpenRequest {
     const place = this.#placeOf(origin)
     const lines = this.#linesOf(headers)
     if (place === undefined || lines === undefined || !plainPath.test(path)) {

@@ -8,11 +8,11 @@ import { openAgent } from '../../http/agent.js'
 import { bytesPerSecondMin } from '../../http/sender-pace.js'
 import { nodesTrust } from './authorities.js'
 import { HeadWatch } from './head-watch.js'
-import { LineAnswer } from './line-answer.js'
-import { NativeLine } from './native-line.js'
+import { UpstreamAnswer } from './upstream-answer.js'
+import { NativeClient } from './native-client.js'
 import { handlerOf } from './undici-answer.js'
 
-export interface LineOptions {
+export interface UpstreamClientOptions {
   /** To the answer's head, connecting included. */
   readonly headMs: number
   /** A body that is silent for so long, or too slow in the long run, is given up. */
@@ -25,7 +25,7 @@ export interface LineOptions {
   readonly authoritiesFile?: string
 }
 
-export interface LineQuestion {
+export interface UpstreamRequest {
   readonly method: 'GET' | 'HEAD' | 'PUT' | 'POST' | 'DELETE'
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
@@ -60,38 +60,38 @@ interface Target {
  * Requests to other gateways, and the sockets kept for them. GET goes by the client of this program where that is there; all
  * else goes by undici, and so does what that client cannot reach over TLS.
  */
-export class GatewayLine {
+export class UpstreamClient {
   #agent: Agent | undefined
-  #native: NativeLine | undefined
+  #native: NativeClient | undefined
   readonly #heads: HeadWatch
   readonly #targets = new Map<string, Target>()
 
   constructor(
-    private readonly options: LineOptions,
+    private readonly options: UpstreamClientOptions,
     private readonly clock: Clock,
   ) {
     this.#heads = new HeadWatch(options.headMs, clock)
   }
 
   /**
-   * Sends a question to the gateway at base URL `url` and waits for the head. The answer's body must be read or dropped;
+   * Sends a request to the gateway at base URL `url` and waits for the head. The answer's body must be read or dropped;
    * `signal` ends it at any time. A kept socket that was closed under us is no answer: the request is sent
    * once more. Redirects are not followed. Refusals: `late`, `upstream`.
    */
-  async ask(url: string, question: LineQuestion, signal: AnySignal): Promise<LineAnswer | Refusal> {
-    let answer: LineAnswer | undefined
+  async request(url: string, request: UpstreamRequest, signal: AnySignal): Promise<UpstreamAnswer | Refusal> {
+    let answer: UpstreamAnswer | undefined
     let isOver = signal.aborted
     const late = refuse('late', 'upstream', `${url} did not answer in time`)
     const giveUp = (): void => {
       isOver = true
       answer?.end(late)
     }
-    const inTime = this.#watchHead(question.headMs, giveUp)
+    const inTime = this.#watchHead(request.headMs, giveUp)
     signal.addEventListener('abort', giveUp)
     const forget = (): void => signal.removeEventListener('abort', giveUp)
     let refusal: Refusal = late
     for (let attempt = 1; attempt <= 2 && !isOver; attempt += 1) {
-      answer = this.#send(url, question)
+      answer = this.#send(url, request)
       const broken = await answer.head
       if (broken === undefined) {
         inTime()
@@ -120,27 +120,27 @@ export class GatewayLine {
     return true
   }
 
-  #send(url: string, question: LineQuestion): LineAnswer {
-    const { method, path, headers } = question
-    const native = method === 'GET' && question.body === undefined ? this.#nativeLine() : undefined
+  #send(url: string, request: UpstreamRequest): UpstreamAnswer {
+    const { method, path, headers } = request
+    const native = method === 'GET' && request.body === undefined ? this.#nativeClient() : undefined
     const { origin, base } = this.#target(url)
-    if (native?.serves(origin) !== true) return this.#sendByUndici(url, question)
-    const answer = new LineAnswer({ stallMs: this.options.stallMs, bytesPerSecondMin }, this.clock, true)
-    answer.begin(native.ask(origin, { method: 'GET', path: base + path, headers }, answer))
+    if (native?.serves(origin) !== true) return this.#sendByUndici(url, request)
+    const answer = new UpstreamAnswer({ stallMs: this.options.stallMs, bytesPerSecondMin }, this.clock, true)
+    answer.begin(native.request(origin, { method: 'GET', path: base + path, headers }, answer))
     return answer
   }
 
-  #nativeLine(): NativeLine | undefined {
+  #nativeClient(): NativeClient | undefined {
     const { reads, connectionsMax, authoritiesFile } = this.options
-    if (reads === undefined || !NativeLine.isThere) return undefined
+    if (reads === undefined || !NativeClient.isThere) return undefined
     const trust = (): TlsTrust => nodesTrust(authoritiesFile)
-    this.#native ??= new NativeLine({ connectionsMax, reads, trust }, this.clock)
+    this.#native ??= new NativeClient({ connectionsMax, reads, trust }, this.clock)
     return this.#native
   }
 
-  #sendByUndici(url: string, { method, path, headers, body, isKept }: LineQuestion): LineAnswer {
+  #sendByUndici(url: string, { method, path, headers, body, isKept }: UpstreamRequest): UpstreamAnswer {
     const { stallMs, connectionsMax, headMs } = this.options
-    const answer = new LineAnswer({ stallMs, bytesPerSecondMin }, this.clock)
+    const answer = new UpstreamAnswer({ stallMs, bytesPerSecondMin }, this.clock)
     // Heads and pauses are watched here, by the clock; the client's own timers would only say the same less exactly.
     this.#agent ??= openAgent({
       connections: connectionsMax,

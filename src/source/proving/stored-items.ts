@@ -15,7 +15,7 @@ import { attributesInBundle } from '../roots/learned.js'
 import type { BlobProver } from './prover.js'
 import type { Soundness } from './soundness.js'
 
-export interface WindowsParts {
+export interface StoredItemsParts {
   readonly catalog: LmdbCatalog
   readonly store: BlobStore
   readonly roots: Pick<BlobRoots, 'open'>
@@ -37,10 +37,10 @@ interface Placed {
  * Items in stored bundles that edge threads do not check themselves, because they are large or their signatures are slow to
  * check. The pool reads them from the bundle's file, and the catalog gets their digests. Nothing is copied.
  */
-export class Windows {
+export class StoredItems {
   readonly #underway = new Map<Id, Promise<boolean | Refusal>>()
 
-  constructor(private readonly parts: WindowsParts) {}
+  constructor(private readonly parts: StoredItemsParts) {}
 
   /**
    * Whether the item is what lies at its place in a bundle here: it has the digest on record, or its owner signed it. Refusal:

@@ -32,7 +32,7 @@ const ended: Step = { done: true, value: undefined }
  * The pieces are watched: when they come too slowly (`SenderPace`) the last word is a refusal (`late`), when the body fails it is
  * one too (`upstream`).
  */
-export class LineAnswer implements Answering, AsyncIterableIterator<Piece, undefined> {
+export class UpstreamAnswer implements Answering, AsyncIterableIterator<Piece, undefined> {
   statusCode = 0
   headers: HeaderLines = {}
   /** Resolves when the answer's head is there, or with what broke it. */

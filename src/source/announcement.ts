@@ -2,7 +2,7 @@ import type { Attributes } from '../catalog/attributes.js'
 import type { SegmentPlace } from '../store/segments/place.js'
 
 /** Size, type and place of a transfer, as its readers get them. */
-export interface TransferStart {
+export interface Announcement {
   readonly attributes: Attributes
   readonly path: string
   /** The file is a draft in memory. */

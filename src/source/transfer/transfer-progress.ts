@@ -4,7 +4,7 @@ import type { ProgressTable, SlotState } from '../reading/progress-table.js'
 import type { SourceProgress } from '../source-messages.js'
 
 /** Free places of the progress table. Only the fetcher's thread takes and gives. */
-export class Slots {
+export class ProgressSlots {
   readonly #free: number[]
 
   constructor(readonly table: ProgressTable) {
@@ -29,7 +29,7 @@ export class Slots {
 }
 
 /** The progress of one file for its readers: readable bytes, state, and the threads to notify. */
-export class FileDelivery {
+export class TransferProgress {
   readonly #readers = new Map<number, Caller<SourceProgress>>()
   #readable = 0
   #state: SlotState = 'growing'

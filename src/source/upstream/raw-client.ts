@@ -16,8 +16,8 @@ import {
   trailHeaders,
   wantedLines,
 } from './gateway-headers.js'
-import { GatewayLine } from './gateway-line.js'
-import type { LineAnswer } from './line-answer.js'
+import { UpstreamClient } from './upstream-client.js'
+import type { UpstreamAnswer } from './upstream-answer.js'
 import type { TrailRules } from './trail.js'
 
 export interface RawOptions extends TrailRules {
@@ -45,7 +45,7 @@ export interface RawFound extends Found {
 /** A window that a gateway answers with the whole is cut out here where it starts no later. */
 const cutMaxBytes = 10 * 1024 * 1024
 
-/** A refusal that is the gateway's own answer: it was reached, and may refuse this very question only. */
+/** A refusal that is the gateway's own answer: it was reached, and may refuse this very request only. */
 interface AnsweredRefusal extends Refusal {
   readonly answered: true
 }
@@ -56,8 +56,8 @@ export function wasAnswered(refusal: Refusal): boolean {
 }
 
 /** Asks gateways for `/raw/{id}`, with the trail of the request, and reads their answers. */
-export class RawLine {
-  readonly #line: GatewayLine
+export class RawClient {
+  readonly #client: UpstreamClient
   readonly #own: OwnName
   /** The lines of most questions. One object, so that they are put together once. */
   #usual: Readonly<Record<string, string>> | undefined
@@ -70,14 +70,14 @@ export class RawLine {
   ) {
     const { ownHosts, release } = options
     const [host] = ownHosts
-    this.#line = new GatewayLine({ ...options, reads: wantedLines }, clock)
+    this.#client = new UpstreamClient({ ...options, reads: wantedLines }, clock)
     this.#own = { release, ...(host === undefined ? {} : { host }) }
   }
 
   /** Asks the gateway at `url`. `trusted` is what its bytes will be called. */
-  async ask(url: string, trusted: boolean, wanted: Wanted, signal: AnySignal): Promise<RawFound | Refusal> {
+  async request(url: string, trusted: boolean, wanted: Wanted, signal: AnySignal): Promise<RawFound | Refusal> {
     const headers = this.#headersFor(wanted)
-    const answer = await this.#line.ask(url, { method: 'GET', path: `/raw/${wanted.id}`, headers }, signal)
+    const answer = await this.#client.request(url, { method: 'GET', path: `/raw/${wanted.id}`, headers }, signal)
     if (isRefusal(answer)) return answer
     const found = this.#read(url, trusted, wanted, answer, signal)
     if (isRefusal(found)) answer.drop()
@@ -85,7 +85,7 @@ export class RawLine {
   }
 
   async close(): Promise<void> {
-    await this.#line.close()
+    await this.#client.close()
   }
 
   #headersFor(wanted: Wanted): Readonly<Record<string, string>> {
@@ -109,25 +109,25 @@ export class RawLine {
     url: string,
     trusted: boolean,
     wanted: Wanted,
-    answer: LineAnswer,
+    answer: UpstreamAnswer,
     signal: AnySignal,
   ): RawFound | Refusal {
-    const { window: wish } = wanted
+    const { window: requested } = wanted
     const { statusCode, headers } = answer
     const no = (message: string): AnsweredRefusal => {
       return { ...refuse('upstream', 'upstream', `${url}: ${message}`), answered: true }
     }
     if (statusCode === 404 || statusCode === 410) return unknownEverywhere()
-    if (statusCode === 416 && wish !== undefined) {
+    if (statusCode === 416 && requested !== undefined) {
       return refuse('unsatisfiable', 'client', 'the range is outside of the content')
     }
-    if (statusCode !== 200 && !(statusCode === 206 && wish !== undefined)) return no(`status ${statusCode}`)
+    if (statusCode !== 200 && !(statusCode === 206 && requested !== undefined)) return no(`status ${statusCode}`)
     const length = lengthOf(headers['content-length'])
     if (length === undefined) return no('no positive Content-Length')
-    const sizeBytes = statusCode === 200 ? length : sizeOfRange(headers['content-range'], wish, length)
+    const sizeBytes = statusCode === 200 ? length : sizeOfRange(headers['content-range'], requested, length)
     if (sizeBytes === undefined) return no('another range than the one requested')
-    if (statusCode === 200 && wish !== undefined && wish.start > cutMaxBytes) return no('ranges are ignored')
-    const window = wish && windowIn(wish, sizeBytes)
+    if (statusCode === 200 && requested !== undefined && requested.start > cutMaxBytes) return no('ranges are ignored')
+    const window = requested && windowIn(requested, sizeBytes)
     if (isRefusal(window)) return window
     const isWhole = statusCode === 200 && window !== undefined
     const { learned, hints, vouched, declaredDigest, hops } = readAnswerHeaders(headers)
@@ -141,7 +141,7 @@ export class RawLine {
       hints,
       vouched,
       body: isWhole ? cut(answer, window.start, window.end + 1, 'leave') : answer,
-      again: (rest) => this.ask(url, trusted, { ...wanted, window: rest }, signal),
+      again: (rest) => this.request(url, trusted, { ...wanted, window: rest }, signal),
       whenOver: (act) => answer.whenOver(act),
       drop: () => answer.drop(),
     }
