@@ -1,27 +1,27 @@
 import { rmSync } from 'node:fs'
-import { type Clock, notBefore } from '../actor/clock.js'
+import type { Clock } from '../actor/clock.js'
 import { type Log, silentLog } from '../actor/log.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { DamagedSegment } from '../index/checked-file.js'
 import { isDiskError } from '../store/disk-error.js'
 import { countDiskError } from '../store/disk-errors.js'
-import { isDamage, present } from '../store/lmdb.js'
+import { isDamage } from '../store/lmdb.js'
 import { AttributeWriter } from './attribute-writer.js'
+import { BlobRecordWriter } from './blob-record-writer.js'
 import { type BulkLimits, bulkLimits } from './bulk-batch.js'
 import type { BulkRequest } from './bulk-protocol.js'
 import { BulkSession, changesRows, isBulk } from './bulk-session.js'
 import { CommitChanges, sumOfOutcomes } from './catalog-changes.js'
 import type { CatalogReply, CatalogRequest } from './catalog-messages.js'
 import { unwrittenReply, type WriteOutcome } from './catalog-outcome.js'
-import { decodeBlob, encodeBlob, isInSegment, touchKey } from './catalog-record.js'
 import type { Generations } from './generations.js'
 import { openIndexTables } from './index-tables.js'
 import { IndexWriter } from './index-writer.js'
 import { addJudged, dropJudged } from './judged-items.js'
 import { type FlushLimits, type Upkeep, UpkeepFaults } from './segment-upkeep.js'
 import type { SpillLimits } from './spill.js'
-import { addBlobBytes, type CatalogTables, lastTouchMs, openCatalogTables } from './tables.js'
+import { type CatalogTables, openCatalogTables } from './tables.js'
 
 export interface CatalogKeeperOptions {
   /** Folder of the environment. */
@@ -57,11 +57,10 @@ interface Waiting {
 export class CatalogKeeper {
   readonly #tables: CatalogTables
   readonly #attributes: AttributeWriter
+  readonly #blobs: BlobRecordWriter
   readonly #bulk: BulkSession
   /** Undefined after its files or segments could not be written: it begins anew. */
   #index: IndexWriter | undefined
-  /** The time of uses: by it blobs are evicted in order, whatever the system's clock does. */
-  readonly #useMs: () => number
   #waiting: Waiting[] = []
   #scheduled = false
   #isTroubled = false
@@ -80,6 +79,7 @@ export class CatalogKeeper {
   ) {
     this.#tables = openCatalogTables(options.path)
     this.#attributes = new AttributeWriter(this.#tables)
+    this.#blobs = new BlobRecordWriter(this.#tables, clock, options.touchEveryMs)
     this.#bulk = new BulkSession(options.bulk ?? bulkLimitsOf(options.flush), generations, {
       onDisk: (act) => this.#onDisk(act),
       writer: () => this.#indexWriter(),
@@ -87,7 +87,6 @@ export class CatalogKeeper {
       nowSeconds: () => this.#nowSeconds(),
       apply: (request, changed) => this.#apply(request, changed),
     })
-    this.#useMs = notBefore(clock, lastTouchMs(this.#tables) ?? 0)
     this.#indexWriter()
   }
 
@@ -305,16 +304,14 @@ export class CatalogKeeper {
           addJudged(this.#tables.judged, message.bundle, message.items)
         return committed
       case 'kept':
-        this.#keep(message.digest, message.sizeBytes, message.isSmall === true)
+        this.#blobs.keep(message.digest, message.sizeBytes, message.isSmall === true)
         return committed
       case 'touched':
-        for (const digest of message.digests) this.#touch(digest)
+        for (const digest of message.digests) this.#blobs.touch(digest)
         return committed
       case 'dropped':
-        this.#drop(message.digest)
+        this.#blobs.drop(message.digest, message.touchedMs)
         dropJudged(this.#tables.judged, message.digest)
-        if (message.touchedMs !== undefined)
-          this.#tables.touches.remove(touchKey(message.touchedMs, message.digest))
         return committed
       case 'distrust':
         this.#attributes.distrust(message.id)
@@ -355,46 +352,5 @@ export class CatalogKeeper {
 
   #nowSeconds(): number {
     return Math.floor(this.clock.now() / 1000)
-  }
-
-  #keep(digest: Uint8Array, sizeBytes: number, isSmall: boolean): void {
-    const record = this.#tables.blobs.view(digest)
-    const before = record === undefined ? undefined : decodeBlob(record)
-    if (before !== undefined && isInSegment(before) === isSmall) {
-      this.#touch(digest)
-      return
-    }
-    // It moves from a file into a segment, or back.
-    if (before !== undefined) this.#drop(digest)
-    const now = this.#useMs()
-    const touchedMs = isSmall ? 0 : now
-    const holder = before?.holder
-    const blob = { sizeBytes, createdMs: before?.createdMs ?? now, touchedMs }
-    this.#tables.blobs.put(digest, encodeBlob({ ...blob, ...(holder === undefined ? {} : { holder }) }))
-    if (isSmall) return
-    this.#tables.touches.put(touchKey(now, digest), present)
-    addBlobBytes(this.#tables, sizeBytes)
-  }
-
-  #touch(digest: Uint8Array): void {
-    const record = this.#tables.blobs.view(digest)
-    if (record === undefined) return
-    const blob = decodeBlob(record)
-    if (isInSegment(blob)) return
-    const now = this.#useMs()
-    if (now - blob.touchedMs < this.options.touchEveryMs) return
-    this.#tables.touches.remove(touchKey(blob.touchedMs, digest))
-    this.#tables.touches.put(touchKey(now, digest), present)
-    this.#tables.blobs.put(digest, encodeBlob({ ...blob, touchedMs: now }))
-  }
-
-  #drop(digest: Uint8Array): void {
-    const record = this.#tables.blobs.view(digest)
-    if (record === undefined) return
-    const blob = decodeBlob(record)
-    this.#tables.blobs.remove(digest)
-    if (isInSegment(blob)) return
-    this.#tables.touches.remove(touchKey(blob.touchedMs, digest))
-    addBlobBytes(this.#tables, -blob.sizeBytes)
   }
 }

@@ -11,8 +11,11 @@ import { missingHeights } from '../clickhouse/stable-writer.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { folders } from '../threads/folders.js'
 import { openClickhouse } from '../threads/open-clickhouse.js'
+import { failedAs, serverExitCode } from './command-failed.js'
 import { exitCode } from './exit-code.js'
 import { grouped, Progress } from './progress-line.js'
+
+const failed = failedAs('index push')
 
 /** What the words of the command name. */
 export interface PushWanted {
@@ -35,13 +38,8 @@ export async function pushIndex(config: Config, wanted: PushWanted): Promise<num
   }
 }
 
-function failed(code: number, message: string): number {
-  process.stderr.write(`sluice index push: ${message}\n`)
-  return code
-}
-
-function refused({ refused: reason, message }: Refusal): number {
-  return failed(reason === 'upstream' ? exitCode.failed : exitCode.unreachable, message)
+function refused(refusal: Refusal): number {
+  return failed(serverExitCode(refusal), refusal.message)
 }
 
 async function pushed(

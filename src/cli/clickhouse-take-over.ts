@@ -4,8 +4,11 @@ import { takeForeignRows } from '../clickhouse/foreign-rows.js'
 import { isRefusal } from '../format/refusal.js'
 import { openClickhouse } from '../threads/open-clickhouse.js'
 import type { PushWanted } from './clickhouse-push.js'
+import { failedAs, serverExitCode } from './command-failed.js'
 import { exitCode } from './exit-code.js'
 import { grouped, Progress } from './progress-line.js'
+
+const failed = failedAs('index take-over')
 
 /** Counts heights as whole that another program has written into ClickHouse. Resolves with the exit code. */
 export async function takeOverRows(config: Config, wanted: PushWanted): Promise<number> {
@@ -17,10 +20,7 @@ export async function takeOverRows(config: Config, wanted: PushWanted): Promise<
       progress.show(height - from + 1, to - from + 1, `up to height ${height}`),
     )
     if (found === undefined) return failed(exitCode.notFound, 'ClickHouse has no rows of these heights')
-    if (isRefusal(found)) {
-      const code = found.refused === 'upstream' ? exitCode.failed : exitCode.unreachable
-      return failed(code, found.message)
-    }
+    if (isRefusal(found)) return failed(serverExitCode(found), found.message)
     const { from, to, rows } = found
     progress.end(to - from + 1, to - from + 1)
     process.stdout.write(`heights ${from} to ${to} count as whole, with ${grouped(rows)} rows\n`)
@@ -28,9 +28,4 @@ export async function takeOverRows(config: Config, wanted: PushWanted): Promise<
   } finally {
     await client.close()
   }
-}
-
-function failed(code: number, message: string): number {
-  process.stderr.write(`sluice index take-over: ${message}\n`)
-  return code
 }

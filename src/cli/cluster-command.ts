@@ -24,6 +24,7 @@ import { LocalRegistry } from '../names/local-registry.js'
 import { folders } from '../threads/folders.js'
 import { namesFolder } from '../threads/host-names.js'
 import { openObjects } from '../threads/open-objects.js'
+import { failedAs } from './command-failed.js'
 import { exitCode } from './exit-code.js'
 import { paint } from './paint.js'
 
@@ -58,6 +59,7 @@ Examples:
 const orders = ['status', 'doctor', 'drain', 'resume', 'leave', 'step-back']
 /** Those of one machine. */
 const named = ['drain', 'resume']
+const failed = failedAs('cluster')
 const answerMs = 5000
 
 /** Looks at the cluster from here, also while this machine does not run. */
@@ -99,11 +101,6 @@ export async function clusterCommand(words: readonly string[]): Promise<number> 
   } finally {
     await sessions.close()
   }
-}
-
-function failed(code: number, ...lines: readonly string[]): number {
-  for (const line of lines) process.stderr.write(`sluice cluster: ${line}\n`)
-  return code
 }
 
 function status(facts: ClusterFacts, isJson: boolean): number {

@@ -2,7 +2,7 @@ import type { Clock } from '../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { ClickhouseClient } from './clickhouse-client.js'
 import { tagLinesStatement } from './clickhouse-schema.js'
-import { recordHeights, type StableHeights, type WholeHeights, wholeHeights } from './heights.js'
+import { recordHeights, type StableHeights, wholeHeights, withHeights } from './heights.js'
 import { ensureTables } from './index-push.js'
 import { RowBinaryFault, RowBinaryReader } from './row-binary.js'
 
@@ -39,24 +39,9 @@ export async function takeForeignRows(
   }
   const before = await wholeHeights(client)
   if (isRefusal(before)) return before
-  const recorded = await recordHeights(client, joined(found, before, clock.now()))
+  const version = Math.max(Math.floor(clock.now()), (before?.version ?? 0) + 1)
+  const recorded = await recordHeights(client, withHeights(before, found, version))
   return isRefusal(recorded) ? recorded : found
-}
-
-/** The wanted heights, with those that touch them and were whole before. */
-function joined(
-  { from, to, rows }: ForeignHeights,
-  before: WholeHeights | undefined,
-  nowMs: number,
-): WholeHeights {
-  const version = Math.max(Math.floor(nowMs), (before?.version ?? 0) + 1)
-  if (before === undefined || before.from > to + 1 || from > before.to + 1) return { from, to, rows, version }
-  return {
-    from: Math.min(from, before.from),
-    to: Math.max(to, before.to),
-    rows: undefined,
-    version,
-  }
 }
 
 async function foundHeights(

@@ -61,6 +61,24 @@ export function joinedHeights(ranges: readonly WholeHeights[]): WholeHeights | u
   return last
 }
 
+/** Heights that are whole now, with those that were whole `before` where the two touch or overlap: what is to be recorded. */
+export function withHeights(
+  before: WholeHeights | undefined,
+  { from, to, rows }: StableHeights & Pick<WholeHeights, 'rows'>,
+  version: number,
+): WholeHeights {
+  if (before === undefined || from > before.to + 1 || to + 1 < before.from) return { from, to, rows, version }
+  const areApart = from > before.to || to < before.from
+  const isCounted = areApart && rows !== undefined && before.rows !== undefined
+  return {
+    from: Math.min(from, before.from),
+    to: Math.max(to, before.to),
+    // Rows of heights that both have would count twice.
+    rows: isCounted ? rows + before.rows : undefined,
+    version,
+  }
+}
+
 /** Records that heights are there as a whole. */
 export function recordHeights(
   client: Pick<ClickhouseClient, 'write'>,

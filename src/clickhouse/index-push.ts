@@ -4,7 +4,7 @@ import type { ChainIndex } from '../catalog/index-reader.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { ClickhouseClient } from './clickhouse-client.js'
 import { inputTable, schemaStatements } from './clickhouse-schema.js'
-import { recordHeights, type StableHeights, type WholeHeights, wholeHeights } from './heights.js'
+import { recordHeights, type StableHeights, wholeHeights, withHeights } from './heights.js'
 import { type Batch, PushBatches, type PushLimits } from './push-batches.js'
 
 export const pushLimits: PushLimits = { rows: 100_000, bytes: 64 * 2 ** 20 }
@@ -79,16 +79,16 @@ export class IndexPush {
     const settle = async (): Promise<Refusal | 'done' | 'replaced'> => {
       const next = underWay.shift()
       if (next === undefined) return 'done'
-      const written = await next.written
-      if (isRefusal(written)) return written
+      const outcome = await next.written
+      if (isRefusal(outcome)) return outcome
       const { rows, leftOut, whole } = next.batch
       this.#rows += rows
       this.#leftOut += leftOut
       if (whole === undefined) return 'done'
       if (!(await isLeading())) return 'replaced'
       version = Math.max(this.clock.now(), version + 1)
-      const range = this.#extended(before, version, { from: heights.from, to: whole })
-      const recorded = await recordHeights(this.client, range)
+      const written = { from: heights.from, to: whole, rows: this.#rows }
+      const recorded = await recordHeights(this.client, withHeights(before, written, version))
       if (isRefusal(recorded)) return recorded
       done = { rows: this.#rows, height: whole, leftOut: this.#leftOut }
       onProgress(done)
@@ -111,15 +111,6 @@ export class IndexPush {
       if (settled !== 'done') return end(settled)
     }
     return done
-  }
-
-  /** The heights that were whole before this run, with those that it has written. */
-  #extended(before: WholeHeights | undefined, version: number, { from, to }: StableHeights): WholeHeights {
-    const isBeside = before !== undefined && from <= before.to + 1 && from >= before.from
-    if (!isBeside) return { from, to, rows: this.#rows, version }
-    const isMore = from === before.to + 1 && before.rows !== undefined
-    const rows = isMore ? (before.rows ?? 0) + this.#rows : undefined
-    return { from: before.from, to: Math.max(to, before.to), rows, version }
   }
 
   async #write({ bytes, rows }: Batch): Promise<'done' | Refusal> {

@@ -3,7 +3,6 @@ import { entityTag } from '../attest/trust-headers.js'
 import type { Attributes } from '../catalog/attributes.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
-import type { FramedHead } from '../http/exchange.js'
 import {
   answerFailed,
   answerGone,
@@ -14,7 +13,6 @@ import {
 import type { Exchange } from '../serving/request-exchange.js'
 import type { OpenedContent } from '../source/reading/transfer-client.js'
 import type { Window } from '../source/source-messages.js'
-import type { StoredContent } from '../store/stored-content.js'
 import { admitExchange, answerDenied, precheckExchange } from './admit.js'
 import { soonStale } from './cache-control.js'
 import type { DeliveryParts, Intercept } from './delivery-parts.js'
@@ -23,24 +21,22 @@ import { openGuided, openWindow } from './guided.js'
 import { type Facts, typeOf } from './head.js'
 import { absentCaching, readHints, readProvenance } from './hints.js'
 import { isolationLines } from './isolation.js'
-import type { ItemWindow } from './item-window.js'
 import type { Located } from './locator.js'
 import { isHashed, isInside } from './opened-pieces.js'
 import { type Plan, type Planned, planExchange, planFor } from './plan.js'
 import { rangeWindow } from './range-window.js'
 import { send } from './send.js'
 import { enter } from './steps.js'
+import { StoredHeads } from './stored-heads.js'
 
 /** Runs the steps of one answer with content, from `guard` to `send`: `steps.ts` has them in a table. */
 export class Delivery {
   readonly #notFound: string
-  readonly #noHops: string
-  /** The same behind the lines of an origin: one text for each, so that heads are kept by identity. */
-  readonly #tails = new Map<string, string>()
+  readonly #heads: StoredHeads
 
   constructor(private readonly parts: DeliveryParts) {
     this.#notFound = soonStale(parts.options.cache)
-    this.#noHops = `\r\n${parts.hopsName}: 0`
+    this.#heads = new StoredHeads(parts)
   }
 
   /** Answers with the content of `id`, located before. What is in memory is sent before this returns. */
@@ -219,7 +215,7 @@ export class Delivery {
     const { requestLog, touches, guard } = this.parts
     touches.touch(entry, content)
     requestLog.cached(true)
-    const head = this.#headOf(exchange, entry, planned, true, sound, grant, content)
+    const head = this.#heads.headOf(exchange, entry, planned, grant, { sound, content })
     const watched = guard?.watched(content, entry.attributes, planned.bytes) ?? content
     send(this.parts.requestLog, exchange, head, planned, watched, grant, { reason: 'hit', source: 'cache' })
   }
@@ -235,7 +231,7 @@ export class Delivery {
       const go = (outcome: Grant | Denial): void => {
         const grant = this.#granted(exchange, outcome)
         if (grant === undefined) return
-        const head = this.#headOf(exchange, entry, planned, false, false, grant)
+        const head = this.#heads.headOf(exchange, entry, planned, grant)
         send(this.parts.requestLog, exchange, head, planned, undefined, grant, {
           reason: 'known',
           source: 'catalog',
@@ -361,40 +357,5 @@ export class Delivery {
       answerGone(this.parts.requestLog, exchange)
     }
     return undefined
-  }
-
-  #tailOf(own: string): string {
-    let tail = this.#tails.get(own)
-    if (tail === undefined) {
-      tail = own + this.#noHops
-      this.#tails.set(own, tail)
-    }
-    return tail
-  }
-
-  #headOf(
-    exchange: Exchange,
-    entry: Entry,
-    planned: Planned,
-    cached: boolean,
-    sound: boolean,
-    grant: Grant,
-    content?: StoredContent | ItemWindow,
-  ): FramedHead {
-    enter(exchange, 'head')
-    const { variant, status, lines } = planned
-    const seconds = Math.floor(this.parts.clock.now() / 1000)
-    const own = isolationLines(exchange, entry.contentType)
-    // Most answers have no hops, so the line for none is part of the frame.
-    const isFirst = exchange.hops === 0
-    const tail = isFirst ? this.#tailOf(own) : own
-    const hops = isFirst ? '' : `\r\n${this.parts.hopsName}: ${exchange.hops}`
-    const { fallback, naming, method, path } = exchange
-    const answer = { variant, cached, sound, fallback, naming, tail }
-    const timed = entry.frame(answer, method, path, seconds, this.parts.writer)
-    if (content !== undefined && sound && hops === '' && grant.lines === '')
-      this.parts.repeating.offer(exchange, entry, content, planned, timed)
-    const { frame } = timed
-    return { status, frame, id: exchange.requestId, lines: lines + hops + grant.lines }
   }
 }

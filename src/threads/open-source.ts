@@ -48,8 +48,8 @@ import { SoundFiles } from '../store/sound-files.js'
 import { IntakeSource } from '../upload/intake/intake-source.js'
 import { PendingMarks } from '../upload/records/pending-marks.js'
 import { chainOptions } from './chain-options.js'
-import { type Fetching, openFetching } from './fetching.js'
 import { folders } from './folders.js'
+import { type OpenedFetcher, openFetcher } from './open-fetcher.js'
 import { type Neighbours, openNeighbours } from './open-neighbours.js'
 import { openProving, type ProvingParts } from './open-proving.js'
 import { answerTier, openTier, withTier } from './open-tier.js'
@@ -89,15 +89,15 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
   // Two circles: the store evicts from the blob cache that stands on it, and proofs fetch anew by the fetcher whose content they
   // judge. `onEvicted` and `replace` are set below, before anything is evicted or proven.
   let onEvicted: (digests: readonly Uint8Array[]) => void = () => undefined
-  const here = await openStore(given, log, (digests) => onEvicted(digests))
-  const { store, catalog, pins, small, roots } = here
-  const sources = openSources(given, here, meters)
+  const machine = await openStore(given, log, (digests) => onEvicted(digests))
+  const { store, catalog, pins, small, roots } = machine
+  const sources = openSources(given, machine, meters)
   const pool = new PooledProver(Math.max(1, settings.server.edgeThreads >> 1), log)
   const webhooks = webhooksOf(given, meters, log)
-  const tier = tierOf(given, here, meters)
+  const tier = tierOf(given, machine, meters)
   const onProven = (ids: readonly Id[]): void => tier?.verified(ids)
   const replaced: ProvingParts['replace'] = (...of) => replace(...of)
-  const proving = openProving(given, { ...here, pool, meters, replace: replaced, onProven })
+  const proving = openProving(given, { ...machine, pool, meters, replace: replaced, onProven })
   const onKept = (kept: Kept): void => {
     const { attributes, digest } = kept
     proving?.recorded(kept)
@@ -105,10 +105,10 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
     webhooks?.announce([cachedEvent(attributes.id, digest, attributes.size, attributes.contentType)])
   }
   const notes = proving?.notes
-  const fetching = await fetchingOf(given, here, sources, { pool, meters, onKept, notes, tier })
-  const { fetcher, blobCache, manifests } = fetching
+  const opened = await fetcherOf(given, machine, sources, { pool, meters, onKept, notes, tier })
+  const { fetcher, blobCache, manifests } = opened
   onEvicted = (gone) => void blobCache.forget(gone)
-  const replace = replacing(fetching, here.keeper, sources.background)
+  const replace = replacing(opened, machine.keeper, sources.background)
   const segmentBytes = (): number => small?.store.fileBytes ?? 0
   const eviction = evictionOptions(settings)
   const evictor = new Evictor(store, catalog, blobCache, log, systemClock, eviction, segmentBytes, pins)
@@ -117,7 +117,7 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
     .takeOver((digest) => catalog.blobSize(digest) !== undefined)
     .catch((error: unknown) => log.error({ err: error }, 'packed manifests of before could not be listed'))
   proving?.start()
-  tier?.start(bringing(fetching, catalog, tier.source))
+  tier?.start(bringing(opened, catalog, tier.source))
   void webhooks?.run()
   return {
     connect: (port) => hear(port, fetcher, tier),
@@ -138,7 +138,7 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
       await Promise.all([sources.close(), pool.close()])
       await sources.uploads?.close()
       await catalog.close()
-      await here.blocks.close()
+      await machine.blocks.close()
     },
   }
 }
@@ -154,11 +154,11 @@ function hear(port: MessagePort, fetcher: Fetcher, tier: ContentTier | undefined
   port.on('close', () => fetcher.forget(caller))
 }
 
-function tierOf({ settings }: SourceGiven, here: SourceStore, meters: Meters): ContentTier | undefined {
-  const { catalog, small, forbidden } = here
+function tierOf({ settings }: SourceGiven, machine: SourceStore, meters: Meters): ContentTier | undefined {
+  const { catalog, small, forbidden } = machine
   const { cacheMaxBytes } = settings.retrieval
   return openTier(settings, {
-    ...here,
+    ...machine,
     meters,
     isForbidden: (id, digest) => forbidden.blocksId(id) || forbidden.blocksDigest(digest),
     hasRoom: () => catalog.blobBytes() + (small?.store.fileBytes ?? 0) < cacheMaxBytes * pulledShare,
@@ -264,7 +264,7 @@ function webhooksOf({ settings, webhooks }: SourceGiven, meters: Meters, log: Lo
   return webhooks && new Webhooks(folder, webhooks, { meters, clock: systemClock, log })
 }
 
-function fetchingOf(
+function fetcherOf(
   given: SourceGiven,
   { log, catalog, keeper, store, small, roots, pins, forbidden }: SourceStore,
   sources: OpenedSources,
@@ -281,7 +281,7 @@ function fetchingOf(
     readonly notes: KeptNotes | undefined
     readonly tier: ContentTier | undefined
   },
-): Promise<Fetching> {
+): Promise<OpenedFetcher> {
   const { settings, memory } = given
   const { retrieval, absence, answers } = settings
   const { joinBytes, wholeForWindowMaxBytes, fetch } = sourceDefaults
@@ -289,7 +289,7 @@ function fetchingOf(
   const { neighbours } = sources
   const near = neighbours === undefined ? [here] : [here, neighbours.source]
   const network = assemble('on-demand', retrieval.onDemandOrder, sources.built)
-  return openFetching({
+  return openFetcher({
     source: withTier(tier, near, network, settings.contentStore.hedgeMs),
     progress: new ProgressTable(memory.progress),
     store,
@@ -317,12 +317,12 @@ function fetchingOf(
       ...(absence.enabled ? { absences: new Absences(absence, catalog, systemClock) } : {}),
     },
     onKept,
-    ...(notes === undefined ? {} : { notes }),
+    notes,
   })
 }
 
 /** Brings a content from the object store onto this disk; true where it is there afterwards. */
-function bringing({ fetcher, blobCache }: Fetching, catalog: LmdbCatalog, source: Source) {
+function bringing({ fetcher, blobCache }: OpenedFetcher, catalog: LmdbCatalog, source: Source) {
   return async (id: Id): Promise<boolean> => {
     await fetcher.store(id, {}, source)
     const digest = catalog.attributes(id)?.digest
@@ -335,7 +335,7 @@ function bringing({ fetcher, blobCache }: Fetching, catalog: LmdbCatalog, source
 
 /** Drops the bytes of a content that proved wrong, forgets what came with them, and brings proven ones. */
 function replacing(
-  { blobCache, fetcher }: Fetching,
+  { blobCache, fetcher }: OpenedFetcher,
   keeper: SourceStore['keeper'],
   background: Source,
 ): ProvingParts['replace'] {

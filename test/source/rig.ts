@@ -30,7 +30,7 @@ import type { Forbidden } from '../../src/source/transfer/transfer-parts.js'
 import { TrustedGateways } from '../../src/source/upstream/trusted-gateways.js'
 import { BlobStore } from '../../src/store/blobs.js'
 import type { Content } from '../../src/store/content.js'
-import { openFetching } from '../../src/threads/fetching.js'
+import { openFetcher } from '../../src/threads/open-fetcher.js'
 import { scratch } from '../scratch.js'
 
 export const someId = (): Id => idOfBytes(randomBytes(32))
@@ -143,7 +143,7 @@ export async function rig(options: RigOptions): Promise<Rig> {
   const table = new ProgressTable(new SharedArrayBuffer(progressBytes(options.slots ?? 256)))
   const roots = new BlobRoots(catalog, store, systemClock)
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
-  const { fetcher, blobCache, manifests } = await openFetching({
+  const { fetcher, blobCache, manifests } = await openFetcher({
     source: options.source,
     progress: table,
     store,

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../../actor/clock.js'
+import type { Clock } from '../../actor/clock.js'
 import { FairSlots } from '../../actor/fair-slots.js'
 import type { Log } from '../../actor/log.js'
 import type { Address } from '../../actor/mailbox-address.js'
@@ -6,8 +6,8 @@ import type { Attributes } from '../../catalog/attributes.js'
 import type { CatalogReply, CatalogRequest } from '../../catalog/catalog-messages.js'
 import type { BlobDraft, BlobStore, FileIdentity } from '../../store/blobs.js'
 import type { SmallBlobs } from '../../store/segments/small-blobs.js'
-import type { Hints } from '../source-messages.js'
 import type { Announcement } from '../announcement.js'
+import type { Hints } from '../source-messages.js'
 import { CommitBatch, insist } from './commit-batch.js'
 import { Uncommitted } from './uncommitted.js'
 
@@ -50,6 +50,22 @@ export interface KeptNotes {
   commit(): void
 }
 
+export interface BlobCacheParts {
+  readonly store: BlobStore
+  readonly keeper: Address<CatalogRequest, CatalogReply>
+  readonly clock: Clock
+  readonly log: Log
+  /** Hears of every payload after it counts as cached; `identity`: of its file, where it has one. */
+  readonly onKept: (kept: Kept, identity: FileIdentity | undefined) => void
+  /** Hears of every payload that is about to go. */
+  readonly onDropped?: (digest: Uint8Array) => Promise<void>
+  /** Payloads in segments. Absent: each has a file of its own. */
+  readonly small?: SmallBlobs | undefined
+  readonly notes?: KeptNotes | undefined
+  /** What comes while so many wait for the disk is not kept: it was served, and is fetched anew with the next request. */
+  readonly waitingMax?: number
+}
+
 /** Turns drafts into blobs and blobs into nothing, one change of a digest at a time. */
 export class BlobCache {
   readonly #busy = new Map<string, Promise<void>>()
@@ -62,21 +78,8 @@ export class BlobCache {
   #waiting = 0
   #passed = 0
 
-  /**
-   * `onKept` hears of every payload after it counts as cached, `onDropped` of every one that is about to go. What comes while
-   * `waitingMax` wait for the disk is not kept: it was served, and is fetched anew when somebody asks.
-   */
-  constructor(
-    private readonly store: BlobStore,
-    private readonly keeper: Address<CatalogRequest, CatalogReply>,
-    private readonly log: Log,
-    private readonly onKept: (kept: Kept, identity: FileIdentity | undefined) => void,
-    private readonly waitingMax = usualWaitingMax,
-    private readonly onDropped: (digest: Uint8Array) => Promise<void> = () => Promise.resolve(),
-    private readonly small?: SmallBlobs,
-    clock: Clock = systemClock,
-    private readonly notes?: KeptNotes,
-  ) {
+  constructor(private readonly parts: BlobCacheParts) {
+    const { keeper, clock, small, notes } = parts
     // Whoever hears of a payload by the catalog finds it in the index of the segments.
     this.#batch = new CommitBatch(keeper, clock, () => {
       small?.commit()
@@ -94,7 +97,7 @@ export class BlobCache {
    * behind the payload is not cached; its readers have the bytes. Never rejects because of the disk.
    */
   async keep(draft: BlobDraft, kept: Kept): Promise<void> {
-    if (this.#waiting >= this.waitingMax) {
+    if (this.#waiting >= (this.parts.waitingMax ?? usualWaitingMax)) {
       this.#passed += 1
       await this.#discard(draft)
       return
@@ -105,7 +108,7 @@ export class BlobCache {
     } finally {
       this.#waiting -= 1
       if (this.#waiting === 0 && this.#passed > 0) {
-        this.log.warn(
+        this.parts.log.warn(
           { payloads: this.#passed },
           'the disk was too slow: these payloads were served, but not cached',
         )
@@ -119,20 +122,21 @@ export class BlobCache {
       const { attributes, digest } = kept
       let identity: FileIdentity
       try {
-        identity = await this.#flushes.run(() => this.store.keep(draft, digest))
+        identity = await this.#flushes.run(() => this.parts.store.keep(draft, digest))
       } catch (error) {
-        this.log.error({ err: error, id: attributes.id }, 'a payload could not be written to the cache')
+        this.parts.log.error({ err: error, id: attributes.id }, 'a payload could not be written to the cache')
         await this.#discard(draft)
         return
       }
-      this.notes?.note(kept)
-      this.notes?.commit()
+      this.parts.notes?.note(kept)
+      this.parts.notes?.commit()
       const requests: CatalogRequest[] = [
         { kind: 'kept', digest, sizeBytes: attributes.size },
         { kind: 'learn', attributes: [attributes] },
       ]
-      if (await insist(this.keeper, { kind: 'all', requests })) this.onKept(kept, identity)
-      else this.log.error({ id: attributes.id }, 'a cached payload could not be recorded in the catalog')
+      if (await insist(this.parts.keeper, { kind: 'all', requests })) this.parts.onKept(kept, identity)
+      else
+        this.parts.log.error({ id: attributes.id }, 'a cached payload could not be recorded in the catalog')
     })
   }
 
@@ -161,7 +165,7 @@ export class BlobCache {
    */
   #commitSmall(kept: Kept, announcement: Announcement): Promise<void> {
     const { attributes, digest } = kept
-    this.notes?.note(kept)
+    this.parts.notes?.note(kept)
     const outcome = this.#batch.add([
       { kind: 'kept', digest, sizeBytes: attributes.size, isSmall: true },
       { kind: 'learn', attributes: [attributes] },
@@ -184,8 +188,12 @@ export class BlobCache {
       const key = keyOf(kept.digest)
       if (this.#busy.get(key) === over) this.#busy.delete(key)
       this.uncommitted.forget(announcement)
-      if (isTaken) this.onKept(kept, undefined)
-      else this.log.error({ id: kept.attributes.id }, 'a cached payload could not be recorded in the catalog')
+      if (isTaken) this.parts.onKept(kept, undefined)
+      else
+        this.parts.log.error(
+          { id: kept.attributes.id },
+          'a cached payload could not be recorded in the catalog',
+        )
     }
   }
 
@@ -202,7 +210,7 @@ export class BlobCache {
 
   /** Counts payloads in files as used now. */
   async spare(digests: readonly Uint8Array[]): Promise<void> {
-    await insist(this.keeper, { kind: 'touched', digests })
+    await insist(this.parts.keeper, { kind: 'touched', digests })
   }
 
   /** These payloads went with their segment. Never rejects. */
@@ -210,13 +218,16 @@ export class BlobCache {
     // Their presence must be reported first.
     this.#batch.flush()
     const requests = digests.map((digest): CatalogRequest => ({ kind: 'dropped', digest }))
-    if (!(await insist(this.keeper, { kind: 'all', requests }))) {
-      this.log.warn({ payloads: digests.length }, 'removed payloads could not be deleted from the catalog')
+    if (!(await insist(this.parts.keeper, { kind: 'all', requests }))) {
+      this.parts.log.warn(
+        { payloads: digests.length },
+        'removed payloads could not be deleted from the catalog',
+      )
     }
     try {
-      for (const digest of digests) await this.onDropped(digest)
+      for (const digest of digests) await this.parts.onDropped?.(digest)
     } catch (error) {
-      this.log.error({ err: error }, 'files that belong to removed payloads could not be deleted')
+      this.parts.log.error({ err: error }, 'files that belong to removed payloads could not be deleted')
     }
   }
 
@@ -229,15 +240,15 @@ export class BlobCache {
     let dropped = false
     await this.#alone(digest, async () => {
       const place = touchedMs === undefined ? {} : { touchedMs }
-      dropped = await insist(this.keeper, { kind: 'dropped', digest, ...place })
+      dropped = await insist(this.parts.keeper, { kind: 'dropped', digest, ...place })
       if (!dropped) return
       try {
-        await this.onDropped(digest)
-        this.small?.remove(digest)
-        await this.store.remove(digest)
+        await this.parts.onDropped?.(digest)
+        this.parts.small?.remove(digest)
+        await this.parts.store.remove(digest)
       } catch (error) {
         // Without a record it is not served, and swept as any file that nothing knows.
-        this.log.error({ err: error }, 'a file of the cache could not be deleted')
+        this.parts.log.error({ err: error }, 'a file of the cache could not be deleted')
       }
     })
     return dropped
@@ -246,16 +257,16 @@ export class BlobCache {
   /** A draft that the disk does not remove is swept at the next start. */
   async #discard(draft: BlobDraft): Promise<void> {
     try {
-      await this.store.discard(draft)
+      await this.parts.store.discard(draft)
     } catch (error) {
-      this.log.error({ err: error }, 'an unfinished file of the cache could not be deleted')
+      this.parts.log.error({ err: error }, 'an unfinished file of the cache could not be deleted')
     }
   }
 
   /** Removes a file that has no record. `recorded` is called once more when nothing else happens to the digest. */
   sweep(digest: Uint8Array, recorded: () => boolean): Promise<void> {
     return this.#alone(digest, async () => {
-      if (!recorded()) await this.store.remove(digest)
+      if (!recorded()) await this.parts.store.remove(digest)
     })
   }
 

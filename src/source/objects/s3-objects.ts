@@ -3,8 +3,8 @@ import type { Clock } from '../../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { bytesPerSecondMin } from '../../http/sender-pace.js'
 import type { Window } from '../source-messages.js'
-import { UpstreamClient } from '../upstream/upstream-client.js'
 import type { UpstreamAnswer } from '../upstream/upstream-answer.js'
+import { UpstreamClient } from '../upstream/upstream-client.js'
 import {
   faultOf,
   type LargeContent,
@@ -172,7 +172,14 @@ export class S3Objects implements ObjectStore {
       const body = content === undefined ? {} : { body: () => bodyOf(content) }
       const sendMs = ((content?.sizeBytes ?? 0) / sentBytesPerSecondMin) * 1000 + moreMs
       const { method } = request
-      const upstreamRequest = { method, path, headers, headMs: headMs + sendMs, isKept: true, ...body } as const
+      const upstreamRequest = {
+        method,
+        path,
+        headers,
+        headMs: headMs + sendMs,
+        isKept: true,
+        ...body,
+      } as const
       // The path is signed as a whole, that of the endpoint included.
       const answer = await this.#client.request(new URL(endpoint).origin, upstreamRequest, signal)
       if (isRefusal(answer)) return hidden(answer)

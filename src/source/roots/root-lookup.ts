@@ -7,9 +7,9 @@ import { type Id, parseId } from '../../format/id.js'
 import { isRefusal } from '../../format/refusal.js'
 import type { Hints, Provenance } from '../source-messages.js'
 import { type OwnName, readAnswerHeaders, trailHeaders } from '../upstream/gateway-headers.js'
-import { UpstreamClient } from '../upstream/upstream-client.js'
-import type { UpstreamAnswer } from '../upstream/upstream-answer.js'
 import { isConfined, passed, type TrailRules, trailKey } from '../upstream/trail.js'
+import type { UpstreamAnswer } from '../upstream/upstream-answer.js'
+import { UpstreamClient } from '../upstream/upstream-client.js'
 
 export interface RootLookupOptions extends TrailRules {
   /** Base URLs of gateways, in the order in which they are used. */

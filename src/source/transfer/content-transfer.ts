@@ -4,24 +4,24 @@ import type { Attributes } from '../../catalog/attributes.js'
 import { isBug } from '../../format/bug.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { SmallBlobs } from '../../store/segments/small-blobs.js'
+import type { Announcement } from '../announcement.js'
 import type { Kept } from '../keeping/blob-cache.js'
 import { defect, forbiddenBytes, tooMuchAnnounced, unknownEverywhere, weightier } from '../refusals.js'
 import { type Found, openAt } from '../source.js'
-import type { Announcement } from '../announcement.js'
 import { windowIn } from '../window-in.js'
 import { BlockedBytes } from './blocked-bytes.js'
-import { type TransferProgress, openablePath } from './transfer-progress.js'
 import { TransferDraft } from './draft-room.js'
 import { FileWriter } from './file-writer.js'
 import { Gathering } from './gathering.js'
-import { judgeDigest, judgeSize, unsettles } from './judge-transfer.js'
 import { leave } from './leave.js'
 import { openLocal } from './local-blob.js'
 import { resuming } from './resuming.js'
+import { judgeSize, TransferJudge } from './transfer-judge.js'
 import type { TransferParts, TransferRequest } from './transfer-parts.js'
+import { openablePath, type TransferProgress } from './transfer-progress.js'
 import {
-  attributesFound,
   announcementOf,
+  attributesFound,
   placeIn,
   type TransferPlace,
   type TransferTarget,
@@ -29,9 +29,6 @@ import {
   wantedOf,
 } from './transfer-target.js'
 import { writeAside } from './write-aside.js'
-
-/** Held back of a payload until its digest is known to be none that is blocked: it costs nobody more than the last moment. */
-const heldBytes = 256 * 1024
 
 /** A disk with so much room is not full. */
 const plentyBytes = 2 ** 30
@@ -51,6 +48,7 @@ export class ContentTransfer {
   #handle: FileHandle | undefined
   readonly #draft: TransferDraft
   readonly #blocked: BlockedBytes
+  readonly #judge: TransferJudge
 
   constructor(
     readonly request: TransferRequest,
@@ -59,6 +57,7 @@ export class ContentTransfer {
   ) {
     this.#blocked = new BlockedBytes(request.id, parts.forbidden)
     this.#draft = new TransferDraft(parts.store)
+    this.#judge = new TransferJudge(request, parts)
     this.announcement = new Promise((resolve) => {
       this.#resolve = resolve
     })
@@ -233,7 +232,7 @@ export class ContentTransfer {
   ): Promise<Refusal | undefined> {
     const { declaredDigest } = found
     // The declared digest of a trusted source counts before a byte is read. For others the bytes are hashed first.
-    const isForbidden = declaredDigest !== undefined && found.trusted && this.#forbids(declaredDigest)
+    const isForbidden = declaredDigest !== undefined && found.trusted && this.#judge.forbids(declaredDigest)
     const window = isForbidden ? forbiddenBytes() : judgeSize(found, known, this.request.window)
     if (isRefusal(window)) {
       void leave(body)
@@ -260,7 +259,7 @@ export class ContentTransfer {
       // An unproven size that does not fit must not end the transfer while the disk has room: other sources are tried.
       return isBelieved || this.parts.store.freeBytes().disk < plentyBytes ? draft : tooMuchAnnounced()
     }
-    const isDoubted = found.isListed === true || (window === undefined && this.#isSuspect(fileBytes))
+    const isDoubted = found.isListed === true || (window === undefined && this.#judge.isSuspect(fileBytes))
     if (!isSmall && !isDoubted) {
       // The digest on record may differ from that of these bytes. So the digest is announced only when all bytes are here.
       const { digest: _unproven, ...rest } = attributesFound(this.request.id, found, known, undefined)
@@ -269,7 +268,7 @@ export class ContentTransfer {
       // The place of an item is recorded even where no reader takes all of it.
       if (found.proven) this.parts.keeper.tell({ kind: 'learn', attributes: [attributes] })
     }
-    const shownMax = this.#shownMax(fileBytes)
+    const shownMax = this.#judge.shownMax(fileBytes)
     const onWritten = (written: number): void => this.progress.move(Math.min(written, shownMax), 'growing')
     const isHashed = window === undefined
     const writer = new FileWriter(draft.handle, { isHashed, isLasting: found.isLasting === true, onWritten })
@@ -283,7 +282,7 @@ export class ContentTransfer {
       this.progress.move(fileBytes, 'whole')
       return undefined
     }
-    const whole = await this.#judged(target, digest)
+    const whole = await this.#judge.judge(target, digest)
     if (isRefusal(whole)) return whole
     this.#announceWhole(whole, placeIn(draft))
     if (isWritten && draft.isInMemory !== true) await this.parts.blobCache.keep(draft, this.#keptOf(whole))
@@ -298,7 +297,7 @@ export class ContentTransfer {
       const broken = await (gathering.fill(target) ?? this.#pour(target, gathering))
       if (broken !== undefined) return broken
       const digest = gathering.digest()
-      const whole = await this.#judged(target, digest)
+      const whole = await this.#judge.judge(target, digest)
       if (isRefusal(whole)) return whole
       const part = small.put(digest, gathering.parts)
       if (!isRefusal(part)) {
@@ -320,28 +319,8 @@ export class ContentTransfer {
     }
   }
 
-  /** A payload that is all there: is it what it must be, and may it be served? */
-  async #judged(target: TransferTarget, digest: Uint8Array): Promise<WholeTransfer | Refusal> {
-    const { found, known } = target
-    const doubt = judgeDigest(found, known, digest)
-    if (doubt !== undefined) {
-      if (unsettles(found, known, digest)) await this.parts.keeper.ask({ kind: 'distrust', id: this.request.id })
-      return doubt
-    }
-    const attributes = attributesFound(this.request.id, found, known, digest)
-    if (this.#forbids(digest)) {
-      // Recorded, it is refused before its first byte next time. Only proven or trusted sources bind an id to blocked bytes.
-      if (!found.proven && !found.trusted) this.parts.suspects.add(this.request.id)
-      else await this.parts.keeper.ask({ kind: 'learn', attributes: [attributes] })
-      return forbiddenBytes()
-    }
-    const { body, base, fileBytes } = target
-    return { found, body, known, base, fileBytes, attributes, digest }
-  }
-
   /** Announces the whole payload to its readers. */
   #announceWhole(whole: WholeTransfer, where: TransferPlace): Announcement {
-    this.parts.suspects.clear(this.request.id)
     this.progress.move(whole.fileBytes, 'whole')
     const announcement = announcementOf(whole, whole.attributes, where)
     this.#announce(announcement)
@@ -352,22 +331,6 @@ export class ContentTransfer {
     const { hints, name: source } = found
     const { hints: clientHints, named = false } = this.request
     return { attributes, digest, hints, clientHints, named, source }
-  }
-
-  /** Whether nothing of a payload may be shown before all of it was judged. */
-  #isSuspect(sizeBytes: number): boolean {
-    const { suspects, forbidden } = this.parts
-    return suspects.has(this.request.id) || forbidden?.isBlockedSize(sizeBytes) === true
-  }
-
-  #forbids(digest: Uint8Array): boolean {
-    return this.parts.forbidden?.blocksDigest(digest) ?? false
-  }
-
-  /** Bytes that may be shown before the judgement: those that do not prove in the end must not complete anybody's body. */
-  #shownMax(fileBytes: number): number {
-    const mayEnd = this.request.window === undefined && this.parts.forbidden?.mayBlockContent === true
-    return Math.max(0, fileBytes - (mayEnd ? heldBytes : 1))
   }
 
   /** Writes the body. */

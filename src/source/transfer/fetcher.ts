@@ -1,6 +1,7 @@
 import type { Caller } from '../../actor/mailbox-address.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Reason, type Refusal, refuse } from '../../format/refusal.js'
+import type { Announcement } from '../announcement.js'
 import type { ManifestCache, ManifestText } from '../keeping/manifest-cache.js'
 import type { Pins } from '../keeping/pins.js'
 import type { Soundness } from '../proving/soundness.js'
@@ -8,16 +9,22 @@ import type { StoredItems } from '../proving/stored-items.js'
 import type { ProgressTable } from '../reading/progress-table.js'
 import { stillUnknown } from '../refusals.js'
 import type { Source } from '../source.js'
-import type { Hints, ManifestFrom, OpenMessage, SourceProgress, SourceReply, SourceRequest } from '../source-messages.js'
-import type { Announcement } from '../announcement.js'
+import type {
+  Hints,
+  ManifestFrom,
+  OpenMessage,
+  SourceProgress,
+  SourceReply,
+  SourceRequest,
+} from '../source-messages.js'
 import { hintsKey, type TrailRules, trailKey } from '../upstream/trail.js'
 import type { Absences } from './absences.js'
 import { BackgroundFills, type FillOptions } from './background-fills.js'
 import { isBlockedCopy } from './blocked-bytes.js'
 import { ContentTransfer } from './content-transfer.js'
-import { TransferProgress, ProgressSlots } from './transfer-progress.js'
 import { openedOf, placedOf, transferKey, transferRequestOf } from './open-request.js'
 import type { TransferParts } from './transfer-parts.js'
+import { ProgressSlots, TransferProgress } from './transfer-progress.js'
 import { type TransferShare, TransferShares } from './transfer-shares.js'
 
 export interface FetcherOptions {
@@ -139,7 +146,12 @@ export class Fetcher {
   }
 
   async #digestOf(id: Id): Promise<Uint8Array | Refusal> {
-    const request: OpenMessage = { kind: 'open', id, hints: {}, provenance: { hops: 0, via: [], forward: true } }
+    const request: OpenMessage = {
+      kind: 'open',
+      id,
+      hints: {},
+      provenance: { hops: 0, via: [], forward: true },
+    }
     // A transfer of others may end with its last reader: then it is begun anew.
     for (let tries = 0; tries < learnTriesMax; tries += 1) {
       const known = this.parts.catalog.attributes(id)?.digest
@@ -157,7 +169,12 @@ export class Fetcher {
 
   /** Fetches the whole of a payload for no reader, without the hints of any client: they do not decide what others get. */
   async #fill(id: Id): Promise<void> {
-    const request: OpenMessage = { kind: 'open', id, hints: {}, provenance: { hops: 0, via: [], forward: true } }
+    const request: OpenMessage = {
+      kind: 'open',
+      id,
+      hints: {},
+      provenance: { hops: 0, via: [], forward: true },
+    }
     if (this.#join(request) === undefined) await this.#started(request)
   }
 

@@ -1,6 +1,6 @@
 import type { Writable } from '../../format/writable.js'
-import type { OpenMessage, SourceReply } from '../source-messages.js'
 import type { Announcement } from '../announcement.js'
+import type { OpenMessage, SourceReply } from '../source-messages.js'
 import type { ContentTransfer } from './content-transfer.js'
 import type { TransferRequest } from './transfer-parts.js'
 

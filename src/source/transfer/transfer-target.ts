@@ -3,10 +3,10 @@ import { merge } from '../../catalog/merge.js'
 import type { Id } from '../../format/id.js'
 import type { Writable } from '../../format/writable.js'
 import type { BlobDraft } from '../../store/blobs.js'
-import type { Found, Wanted } from '../source.js'
 import type { Announcement } from '../announcement.js'
-import { openablePath } from './transfer-progress.js'
+import type { Found, Wanted } from '../source.js'
 import type { TransferRequest } from './transfer-parts.js'
+import { openablePath } from './transfer-progress.js'
 
 // Objects of a fetch are written out, field by field: to spread one into another costs V8 as much as the rest of a step.
 

@@ -5,7 +5,7 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { unknownEverywhere, weightier } from '../refusals.js'
 import type { Found, Source, Wanted } from '../source.js'
 import { PeerWeights } from './peer-weights.js'
-import { type RawFound, RawClient, type RawOptions, wasAnswered } from './raw-client.js'
+import { RawClient, type RawFound, type RawOptions, wasAnswered } from './raw-client.js'
 import { hintsKey, isConfined, passed, trailKey } from './trail.js'
 
 export interface PeerOptions extends RawOptions {

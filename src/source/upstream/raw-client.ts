@@ -16,9 +16,9 @@ import {
   trailHeaders,
   wantedLines,
 } from './gateway-headers.js'
-import { UpstreamClient } from './upstream-client.js'
-import type { UpstreamAnswer } from './upstream-answer.js'
 import type { TrailRules } from './trail.js'
+import type { UpstreamAnswer } from './upstream-answer.js'
+import { UpstreamClient } from './upstream-client.js'
 
 export interface RawOptions extends TrailRules {
   /** To the answer's head, connecting included. */
@@ -75,9 +75,18 @@ export class RawClient {
   }
 
   /** Asks the gateway at `url`. `trusted` is what its bytes will be called. */
-  async request(url: string, trusted: boolean, wanted: Wanted, signal: AnySignal): Promise<RawFound | Refusal> {
+  async request(
+    url: string,
+    trusted: boolean,
+    wanted: Wanted,
+    signal: AnySignal,
+  ): Promise<RawFound | Refusal> {
     const headers = this.#headersFor(wanted)
-    const answer = await this.#client.request(url, { method: 'GET', path: `/raw/${wanted.id}`, headers }, signal)
+    const answer = await this.#client.request(
+      url,
+      { method: 'GET', path: `/raw/${wanted.id}`, headers },
+      signal,
+    )
     if (isRefusal(answer)) return answer
     const found = this.#read(url, trusted, wanted, answer, signal)
     if (isRefusal(found)) answer.drop()
@@ -121,12 +130,14 @@ export class RawClient {
     if (statusCode === 416 && requested !== undefined) {
       return refuse('unsatisfiable', 'client', 'the range is outside of the content')
     }
-    if (statusCode !== 200 && !(statusCode === 206 && requested !== undefined)) return no(`status ${statusCode}`)
+    if (statusCode !== 200 && !(statusCode === 206 && requested !== undefined))
+      return no(`status ${statusCode}`)
     const length = lengthOf(headers['content-length'])
     if (length === undefined) return no('no positive Content-Length')
     const sizeBytes = statusCode === 200 ? length : sizeOfRange(headers['content-range'], requested, length)
     if (sizeBytes === undefined) return no('another range than the one requested')
-    if (statusCode === 200 && requested !== undefined && requested.start > cutMaxBytes) return no('ranges are ignored')
+    if (statusCode === 200 && requested !== undefined && requested.start > cutMaxBytes)
+      return no('ranges are ignored')
     const window = requested && windowIn(requested, sizeBytes)
     if (isRefusal(window)) return window
     const isWhole = statusCode === 200 && window !== undefined

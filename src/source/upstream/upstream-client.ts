@@ -8,9 +8,9 @@ import { openAgent } from '../../http/agent.js'
 import { bytesPerSecondMin } from '../../http/sender-pace.js'
 import { nodesTrust } from './authorities.js'
 import { HeadWatch } from './head-watch.js'
-import { UpstreamAnswer } from './upstream-answer.js'
 import { NativeClient } from './native-client.js'
 import { handlerOf } from './undici-answer.js'
+import { UpstreamAnswer } from './upstream-answer.js'
 
 export interface UpstreamClientOptions {
   /** To the answer's head, connecting included. */

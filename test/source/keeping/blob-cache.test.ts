@@ -34,7 +34,14 @@ t.test('content that arrives while the disk is far behind is not stored', async 
     return { kind: 'committed' }
   })
   const kept: Kept[] = []
-  const blobCache = new BlobCache(store, keeper, silentLog, (one) => kept.push(one), 2)
+  const blobCache = new BlobCache({
+    store,
+    keeper,
+    clock: systemClock,
+    log: silentLog,
+    onKept: (one) => kept.push(one),
+    waitingMax: 2,
+  })
   const keep = async (text: string): Promise<Uint8Array> => {
     const draft = await store.draft()
     await draft.handle.write(text)
@@ -78,17 +85,15 @@ t.test('what is noted of a payload is written down before its record', async (t)
     return { kind: 'committed' }
   })
   const notes = { note: () => void done.push('note'), commit: () => void done.push('commit') }
-  const blobCache = new BlobCache(
+  const blobCache = new BlobCache({
     store,
     keeper,
-    silentLog,
-    () => void done.push('kept'),
-    2,
-    undefined,
-    undefined,
-    systemClock,
+    clock: systemClock,
+    log: silentLog,
+    onKept: () => void done.push('kept'),
     notes,
-  )
+    waitingMax: 2,
+  })
   const draft = await store.draft()
   await draft.handle.write('one')
   const digest = createHash('sha256').update('one').digest()
@@ -97,7 +102,15 @@ t.test('what is noted of a payload is written down before its record', async (t)
   await blobCache.keep(draft, kept)
   await draft.handle.close()
   t.same(done.splice(0), ['note', 'commit', 'record', 'kept'], 'in a file of its own')
-  const announcement = { attributes, path: '', offset: 0, base: 0, sizeBytes: 3, source: 'test', trusted: true }
+  const announcement = {
+    attributes,
+    path: '',
+    offset: 0,
+    base: 0,
+    sizeBytes: 3,
+    source: 'test',
+    trusted: true,
+  }
   void blobCache.keepSmall(kept, announcement)
   void blobCache.keepSmall({ ...kept, digest: createHash('sha256').update('two').digest() }, announcement)
   await blobCache.settled()

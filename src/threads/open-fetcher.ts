@@ -19,11 +19,11 @@ import { AvoidedOrigins } from '../source/transfer/avoided-origins.js'
 import { Fetcher, type FetcherOptions } from '../source/transfer/fetcher.js'
 import { Suspects } from '../source/transfer/suspects.js'
 import type { FetchOptions, Forbidden } from '../source/transfer/transfer-parts.js'
-import { BlobStore, type FileIdentity } from '../store/blobs.js'
+import { BlobStore } from '../store/blobs.js'
 import { SoundFiles } from '../store/sound-files.js'
 
 /** What transfers are made with. */
-export interface FetchingParts {
+export interface FetcherGiven {
   /** Requested where content is not in the store. */
   readonly source: Source
   readonly progress: ProgressTable
@@ -50,10 +50,10 @@ export interface FetchingParts {
   /** Hears of every payload after it counts as cached. */
   readonly onKept: (kept: Kept) => void
   /** And before. */
-  readonly notes?: KeptNotes
+  readonly notes?: KeptNotes | undefined
 }
 
-export interface Fetching {
+export interface OpenedFetcher {
   readonly fetcher: Fetcher
   readonly blobCache: BlobCache
   readonly soundness: Soundness
@@ -61,26 +61,23 @@ export interface Fetching {
 }
 
 /** The fetcher, with all that keeps and checks what it brings. */
-export async function openFetching(parts: FetchingParts): Promise<Fetching> {
+export async function openFetcher(parts: FetcherGiven): Promise<OpenedFetcher> {
   const { store, small, catalog, keeper, roots, prover, log, onKept } = parts
   const manifests = new ManifestCache(new BlobStore(parts.manifestsPath), parts.packer, log, parts.manifests)
   await manifests.prepare()
-  const kept = (one: Kept, identity: FileIdentity | undefined): void => {
-    if (identity !== undefined) soundness.believe(one.digest, identity)
-    onKept(one)
-  }
-  const dropManifest = (digest: Uint8Array): Promise<void> => manifests.drop(digest)
-  const blobCache = new BlobCache(
+  const blobCache = new BlobCache({
     store,
     keeper,
+    clock: systemClock,
     log,
-    kept,
-    undefined,
-    dropManifest,
     small,
-    systemClock,
-    parts.notes,
-  )
+    notes: parts.notes,
+    onKept(kept, identity) {
+      if (identity !== undefined) soundness.believe(kept.digest, identity)
+      onKept(kept)
+    },
+    onDropped: (digest) => manifests.drop(digest),
+  })
   const sound = parts.sound ?? new SoundFiles()
   const soundness = new Soundness(store, prover, blobCache, catalog, keeper, log, sound, small)
   const fetcher = new Fetcher(
