@@ -4,12 +4,12 @@ import { flag, list, whole } from './setting.js'
 const age = { min: 0, max: 10 ** 9 }
 
 /**
- * Bytes of each thread for answers that are repeated, of as many threads as there are processors: a thirty-second part of the
+ * Bytes of each thread for the response cache, of as many threads as there are processors: a thirty-second part of the
  * memory for all of them, or 64 MiB each where that is more. With more contents in demand than fit, each further request for
  * one of them takes the steps in JavaScript. But whoever asks for enough contents fills the tables: an eighth of the memory is
  * the most, also in a small container on a machine with many processors.
  */
-export function repeatedBytes(memoryBytes: number, threads: number): number {
+export function responseCacheBytes(memoryBytes: number, threads: number): number {
   return Math.floor(Math.max(memoryBytes / 32, Math.min(threads * 2 ** 26, memoryBytes / 8)) / threads)
 }
 
@@ -97,13 +97,13 @@ export const answers = {
     max: 2 ** 36,
     why: 'Memory of each edge thread for heads of answers that are ready to be sent, 2 to 10 KiB for each content.',
   }),
-  repeatedMaxBytes: whole({
+  responseCacheMaxBytes: whole({
     env: 'REPEATED_ANSWERS_MAX_BYTES',
-    default: repeatedBytes(memoryHere(), availableParallelism()),
+    default: responseCacheBytes(memoryHere(), availableParallelism()),
     min: 0,
     max: 2 ** 36,
     why:
-      'Memory of each edge thread for answers that the server repeats while nothing changes, 0.4 KiB or more each; 0: none. ' +
+      'Memory of each edge thread for its response cache: answers, 0.4 KiB or more each; 0: none. ' +
       'With TLS_PORT the listeners of HTTP and HTTPS have half of it each.',
   }),
   digestBufferMaxBytes: whole({

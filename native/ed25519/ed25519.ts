@@ -2,7 +2,7 @@ import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto'
 import { loadAddon } from '../addon.js'
 
 declare const borrowedBrand: unique symbol
-/** A private key for the server, which signs what it repeats by itself: see native/borrowed-key.h. */
+/** A private key for the server, which signs answers from its response cache: see native/borrowed-key.h. */
 export type BorrowedKey = { readonly [borrowedBrand]: true }
 
 interface Addon {

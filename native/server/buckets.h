@@ -1,4 +1,4 @@
-// Takes tokens for repeated answers out of the buckets that all threads share: the same memory, the same locks and the same numbers as
+// Takes tokens for cached answers out of the buckets that all threads share: the same memory, the same locks and the same numbers as
 // src/admission/bucket-table.ts. Only what is plain is decided here: JavaScript decides where regular tokens do not suffice, or a bucket has no
 // place in the table yet. test/admission/native-buckets.test.ts compares both.
 #pragma once

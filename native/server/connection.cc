@@ -138,7 +138,7 @@ void Server::takeHead(Connection* c, uint8_t* bytes, size_t length) {
   c->chunks = ChunkReader();
   c->bodyLeft = (static_cast<uint64_t>(out[kLengthHigh]) << 30) | static_cast<uint64_t>(out[kLengthLow]);
   c->phase = Phase::kAnswering;
-  bool isOver = repeats_ != nullptr && repeat(c, bytes, out);
+  bool isOver = cacheState_ != nullptr && answerFromCache(c, bytes, out);
   if (!isOver) {
     out[kKind] = kRequest;
     out[kSlot] = static_cast<int32_t>(c->slot);
@@ -153,7 +153,7 @@ void Server::takeHead(Connection* c, uint8_t* bytes, size_t length) {
   if (length > parsed.consumed || !c->in.empty()) {
     c->in.assign(reinterpret_cast<char*>(bytes + parsed.consumed), length - parsed.consumed);
   }
-  if (isOver) repeated(c);
+  if (isOver) afterCachedAnswer(c);
 }
 
 void Server::takeBody(Connection* c, uint8_t* bytes, size_t length) {
@@ -285,7 +285,7 @@ void Server::writable(Connection* c) {
   if (c->body.length > 0) {
     if (!isLaterHere(c)) return;
     Took took = transmit(c, nullptr, 0, c->body.start, c->body.length, true);
-    if (took.lost) settleRepeat(c, kBroken);
+    if (took.lost) settleCached(c, kBroken);
     if (took.lost || isHard(took.error)) return gone(c);
     if (took.bytes > 0) c->since = now_;
     c->body.start += took.bytes;
@@ -325,7 +325,7 @@ bool Server::heed(Connection* c) {
 
 // The answer is out.
 void Server::finish(Connection* c) {
-  settleRepeat(c, kWhole);
+  settleCached(c, kWhole);
   if (c->last || closing_ || c->unread() || (c->ends && c->in.empty())) return linger(c);
   c->phase = Phase::kHead;
   await(c);
@@ -385,12 +385,12 @@ void Server::linger(Connection* c) {
 // The client has left, or took too long.
 void Server::gone(Connection* c) {
   if (c->phase == Phase::kAnswering && !c->ended) pushEvent(kGone, c);
-  settleRepeat(c, kLeft);
+  settleCached(c, kLeft);
   remove(c);
 }
 
 void Server::remove(Connection* c) {
-  settleRepeat(c, kAborted);
+  settleCached(c, kAborted);
   if (c->phase == Phase::kHead) sayEnd(c);
   endTls(c);
   slots_[c->slot] = nullptr;

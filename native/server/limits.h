@@ -1,4 +1,4 @@
-// Who asks, and whether he may: what repeated answers cost under limits. The same rules as src/admission/clients.ts and gate.ts, for the
+// Who asks, and whether he may: what cached answers cost under limits. The same rules as src/admission/clients.ts and gate.ts, for the
 // requests that are plain; all others are JavaScript's.
 #pragma once
 

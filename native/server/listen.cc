@@ -234,7 +234,7 @@ void Server::handOver() {
   loop_.stopWaking();
   size_t taken = 0;
   for (int round = 0; round < kRoundsMax; round += 1) {
-    if (repeats_ != nullptr) repeats_->answered = 0;
+    if (cacheState_ != nullptr) cacheState_->answered = 0;
     std::vector<size_t> now;
     now.swap(again_);
     for (size_t slot : now) {
@@ -248,7 +248,7 @@ void Server::handOver() {
       flush();
       delivering_ = false;
     }
-    size_t answered = repeats_ == nullptr ? 0 : repeats_->answered;
+    size_t answered = cacheState_ == nullptr ? 0 : cacheState_->answered;
     taken += requests_ + answered;
     bool over = (inboxAt_ == 0 && answered == 0) || taken >= kTurnMax;
     inboxAt_ = bytesAt_ = requests_ = 0;
@@ -320,7 +320,7 @@ bool Server::hasLingered(const Connection* c, bool isCrowded) const {
 // What becomes of a connection that is late.
 void Server::expire(Connection* c, bool isCrowded) {
   if (c->phase == Phase::kAnswering) {
-    settleRepeat(c, kStalled);
+    settleCached(c, kStalled);
     return gone(c);
   }
   if (c->phase == Phase::kHead && !c->held && !c->in.empty()) return refuse(c, faults::late);

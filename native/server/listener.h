@@ -21,7 +21,7 @@ struct Memory {
 // What a region is kept by: its memory, and the numbers that say what is believed of it.
 constexpr size_t kRegionRefs = 3;
 
-// One server and the JavaScript that it talks to. `kept`: shared memory that repeated answers look at.
+// One server and the JavaScript that it talks to. `kept`: shared memory that cache entries look at.
 struct Listener : loop_bridge::Bridge<Server, Memory> {
   // What regions are kept by, one region behind the other; null: it was closed.
   std::vector<napi_ref> regions;
@@ -45,10 +45,10 @@ inline size_t slotOf(Arguments& arguments, const Server* server) {
   return 0;
 }
 
-// The listener of the first argument, where answers are repeated there. Null: it is closed, or was never opened for them.
+// The listener of the first argument, where it has a response cache. Null: it is closed, or was never opened for them.
 inline Listener* listenerOf(Arguments& arguments) {
   Server* server = serverOf(arguments);
-  if (server == nullptr || server->repeats() == nullptr) return nullptr;
+  if (server == nullptr || server->cacheState() == nullptr) return nullptr;
   return loop_bridge::ownerOf<Listener>(arguments);
 }
 
@@ -60,19 +60,19 @@ inline napi_value keep(napi_env env, Arguments& arguments, size_t index, std::ve
   return numberOf(env, static_cast<double>(kept->size() - 1));
 }
 
-// Calls about repeated answers (repeat-calls.cc, share-calls.cc).
-napi_value repeatOpen(napi_env env, napi_callback_info info);
-napi_value repeatCells(napi_env env, napi_callback_info info);
-napi_value repeatTally(napi_env env, napi_callback_info info);
-napi_value repeatRegion(napi_env env, napi_callback_info info);
-napi_value repeatClose(napi_env env, napi_callback_info info);
-napi_value repeatPut(napi_env env, napi_callback_info info);
-napi_value repeatShare(napi_env env, napi_callback_info info);
-napi_value repeatSigns(napi_env env, napi_callback_info info);
-napi_value repeatLimits(napi_env env, napi_callback_info info);
-napi_value repeatClients(napi_env env, napi_callback_info info);
-napi_value repeatSamples(napi_env env, napi_callback_info info);
-napi_value repeatUsage(napi_env env, napi_callback_info info);
+// Calls about the response cache (cache-calls.cc, share-calls.cc).
+napi_value cacheOpen(napi_env env, napi_callback_info info);
+napi_value cacheCells(napi_env env, napi_callback_info info);
+napi_value cacheTally(napi_env env, napi_callback_info info);
+napi_value cacheRegion(napi_env env, napi_callback_info info);
+napi_value cacheClose(napi_env env, napi_callback_info info);
+napi_value cachePut(napi_env env, napi_callback_info info);
+napi_value cacheShare(napi_env env, napi_callback_info info);
+napi_value cacheSigns(napi_env env, napi_callback_info info);
+napi_value cacheLimits(napi_env env, napi_callback_info info);
+napi_value cacheClients(napi_env env, napi_callback_info info);
+napi_value cacheSamples(napi_env env, napi_callback_info info);
+napi_value cacheUsage(napi_env env, napi_callback_info info);
 
 // Calls about TLS (tls-calls.cc).
 napi_value tlsReady(napi_env env, napi_callback_info info);

@@ -97,7 +97,7 @@ class HeadPatterns {
   // and a head takes milliseconds.
   static constexpr size_t kKeyMax = 256;
 
-  // Heads are shorter than 64 KiB (kReadyTextMax).
+  // Heads are shorter than 64 KiB (kEntryTextMax).
   struct Line {
     uint16_t start, name, end;
   };

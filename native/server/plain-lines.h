@@ -1,4 +1,4 @@
-// Header lines that change no answer which is repeated. Every other line makes a request one for JavaScript.
+// Header lines that change no cached answer. Every other line makes a request one for JavaScript.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace server {
 class PlainLines {
  public:
   // One line each: `name`, or `name=value|value`. With another value than one of those a request is loose: answers that look
-  // at such lines (`strict`) are not repeated to it.
+  // at such lines (`strict`) are not sent to it from the cache.
   explicit PlainLines(const std::string& text) {
     size_t count = 1;
     for (char each : text) count += each == '\n' ? 1 : 0;

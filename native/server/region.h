@@ -1,4 +1,4 @@
-// Memory that bodies of repeated answers lie in, and what is believed of it.
+// Memory that bodies of cached answers lie in, and what is believed of it.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct Region {
   // The present tick, and how many a belief lasts.
   const int32_t* ticks;
   uint64_t serial;
-  // Once closed, no answer out of it is repeated. Its place is free when nothing is kept for it any more.
+  // Once closed, no cache entry out of it is used. Its place is free when nothing is kept for it any more.
   bool open, kept;
   // The same for all threads that have the same bytes in memory; 0: nobody else does.
   uint64_t key;

@@ -14,7 +14,7 @@
 #include "chunks.h"
 #include "../loop-bridge.h"
 #include "parser.h"
-#include "repeat.h"
+#include "cache-state.h"
 #include "tls.h"
 
 namespace server {
@@ -71,7 +71,7 @@ struct Connection;
 
 constexpr size_t kNoRegion = SIZE_MAX;
 
-// What is left to be sent of a repeated body, out of memory of a region.
+// What is left to be sent of a cached body, out of memory of a region.
 struct BodyLeft {
   const uint8_t* start = nullptr;
   size_t length = 0;
@@ -108,14 +108,14 @@ class Server {
   // Closes connections that take too long. `now` in milliseconds of a clock that never goes back. What waits in a socket is used before
   // its connection is judged: this thread may not have run for a while.
   void sweep(double now);
-  // From now on answers are repeated that were put into the table. Null where it was never called.
-  void repeatWith(size_t maxBytes, uint64_t seed, const std::string& plain, std::string every) {
-    repeats_ = std::make_unique<Repeats>(maxBytes, seed, plain, std::move(every));
+  // From now on requests are answered from the response cache, too. Null where it was never called.
+  void openCache(size_t maxBytes, uint64_t seed, const std::string& plain, std::string every) {
+    cacheState_ = std::make_unique<CacheState>(maxBytes, seed, plain, std::move(every));
   }
   // TLS is spoken from now on; to be called before anything was accepted.
   void speakTls(std::unique_ptr<TlsContext> tls);
   TlsContext* tls() { return tls_.get(); }
-  Repeats* repeats() { return repeats_.get(); }
+  CacheState* cacheState() { return cacheState_.get(); }
   const uint8_t* outbox() const { return shared_.outbox; }
   // Accepts no new connection, and closes idle ones of which no request waits.
   void shut();
@@ -145,7 +145,7 @@ class Server {
   };
   std::vector<Staged> staged_;
   std::string stage_;
-  std::unique_ptr<Repeats> repeats_;
+  std::unique_ptr<CacheState> cacheState_;
 
   // Null: plain HTTP. Sealed bytes that wait; unfinished handshakes; those of this turn, and how many it may have.
   std::unique_ptr<TlsContext> tls_;
@@ -214,15 +214,15 @@ class Server {
   void sayEnd(Connection* c);
   void endTls(Connection* c);
 
-  bool repeat(Connection* c, const uint8_t* bytes, const int32_t* out);
-  void repeated(Connection* c);
-  void settleRepeat(Connection* c, Count ending);
+  bool answerFromCache(Connection* c, const uint8_t* bytes, const int32_t* out);
+  void afterCachedAnswer(Connection* c);
+  void settleCached(Connection* c, Count ending);
   void sendLater(Connection* c, const BodyLeft& body);
   void noLater(Connection* c);
   bool isLaterHere(Connection* c);
   void lookAt(Connection* c);
-  void note(const Answer& answer, double nowMs, size_t bytes);
-  bool admit(Connection* c, const uint8_t* bytes, const int32_t* out, const Answer& answer, size_t length);
+  void note(const CacheEntry& answer, double nowMs, size_t bytes);
+  bool admit(Connection* c, const uint8_t* bytes, const int32_t* out, const CacheEntry& answer, size_t length);
 };
 
 enum class Phase { kHead, kAnswering, kLingering };
@@ -251,7 +251,7 @@ struct Connection {
   bool queued = false;    // it stands in `again_`: twice would be two requests where others get one
   uint64_t bodyLeft = 0;
   ChunkReader chunks;
-  int64_t owed = -1;      // the tally of a repeated answer that has not ended
+  int64_t owed = -1;      // the tally of a cached answer that has not ended
   size_t owedBody = 0;    // bytes of its body
   size_t aside = 0;       // bytes of it that were put aside
   bool isPart = false;    // the socket did not take it whole at once

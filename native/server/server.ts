@@ -3,7 +3,7 @@ import { loadAddon } from '../addon.js'
 import type { BorrowedKey } from '../ed25519/ed25519.js'
 import { type FilePlaces, filePlaces } from '../mapped/mapped.js'
 import { openFallbackWire } from './fallback.js'
-import type { RepeatTable } from './repeats.js'
+import type { CacheTable } from './cache-table.js'
 import {
   type Hear,
   type Pair,
@@ -56,16 +56,16 @@ interface Addon {
   ): void
   tlsAdd(listener: Listener, names: string, cert: string, key: string): void
   tlsUse(listener: Listener): void
-  repeatOpen(listener: Listener, maxBytes: number, plain: string, every: string): void
-  repeatCells(listener: Listener, memory: Int32Array): number
-  repeatTally(
+  cacheOpen(listener: Listener, maxBytes: number, plain: string, every: string): void
+  cacheCells(listener: Listener, memory: Int32Array): number
+  cacheTally(
     listener: Listener,
     meters: Float64Array,
     places: Float64Array,
     bounds: Float64Array,
     kind: number,
   ): number
-  repeatRegion(
+  cacheRegion(
     listener: Listener,
     memory: Uint8Array,
     here: Int32Array,
@@ -73,10 +73,10 @@ interface Addon {
     cellBytes: number,
     key: number,
   ): number
-  repeatClose(listener: Listener, region: number): boolean
-  repeatShare(listener: Listener, group: Int32Array): void
-  repeatSigns(listener: Listener, key: BorrowedKey, reuseSeconds: number): void
-  repeatLimits(
+  cacheClose(listener: Listener, region: number): boolean
+  cacheShare(listener: Listener, group: Int32Array): void
+  cacheSigns(listener: Listener, key: BorrowedKey, reuseSeconds: number): void
+  cacheLimits(
     listener: Listener,
     ip: Int32Array,
     resource: Int32Array,
@@ -86,10 +86,10 @@ interface Addon {
     meters: Float64Array,
     places: Float64Array,
   ): void
-  repeatClients(listener: Listener, trusted: Int32Array, exempt: Int32Array): void
-  repeatPut(listener: Listener, numbers: Float64Array, textBytes: number): void
-  repeatSamples(listener: Listener): [ms: number, bytes: number, count: number, target: string][]
-  repeatUsage(listener: Listener): [answers: number, bytes: number, unfinished: number]
+  cacheClients(listener: Listener, trusted: Int32Array, exempt: Int32Array): void
+  cachePut(listener: Listener, numbers: Float64Array, textBytes: number): void
+  cacheSamples(listener: Listener): [ms: number, bytes: number, count: number, target: string][]
+  cacheUsage(listener: Listener): [answers: number, bytes: number, unfinished: number]
 }
 
 const addon = loadAddon<Addon>('server')
@@ -210,24 +210,24 @@ class AddonWire implements Wire {
     this.#addon.destroy(this.#listener)
   }
 
-  repeats(maxBytes: number, plain: readonly string[], lines = ''): RepeatTable {
+  responseCache(maxBytes: number, plain: readonly string[], lines = ''): CacheTable {
     const native = this.#addon
     const listener = this.#listener
-    native.repeatOpen(listener, maxBytes, plain.join('\n'), lines)
+    native.cacheOpen(listener, maxBytes, plain.join('\n'), lines)
     return {
-      cells: (memory) => native.repeatCells(listener, memory),
-      tally: (meters, places, bounds, kind = 0) => native.repeatTally(listener, meters, places, bounds, kind),
+      cells: (memory) => native.cacheCells(listener, memory),
+      tally: (meters, places, bounds, kind = 0) => native.cacheTally(listener, meters, places, bounds, kind),
       region: (memory, here, ticks, cellBytes, key = 0) =>
-        native.repeatRegion(listener, memory, here, ticks, cellBytes, key),
-      close: (region) => native.repeatClose(listener, region),
-      share: (group) => native.repeatShare(listener, group),
-      signs: (key, reuseSeconds) => native.repeatSigns(listener, key, reuseSeconds),
+        native.cacheRegion(listener, memory, here, ticks, cellBytes, key),
+      close: (region) => native.cacheClose(listener, region),
+      share: (group) => native.cacheShare(listener, group),
+      signs: (key, reuseSeconds) => native.cacheSigns(listener, key, reuseSeconds),
       limits: (ip, resource, rules, { trusted, exempt }, meters, places) =>
-        native.repeatLimits(listener, ip, resource, rules, trusted, exempt, meters, places),
-      clients: ({ trusted, exempt }) => native.repeatClients(listener, trusted, exempt),
-      put: (numbers, textBytes) => native.repeatPut(listener, numbers, textBytes),
-      samples: () => native.repeatSamples(listener),
-      usage: () => native.repeatUsage(listener),
+        native.cacheLimits(listener, ip, resource, rules, trusted, exempt, meters, places),
+      clients: ({ trusted, exempt }) => native.cacheClients(listener, trusted, exempt),
+      put: (numbers, textBytes) => native.cachePut(listener, numbers, textBytes),
+      samples: () => native.cacheSamples(listener),
+      usage: () => native.cacheUsage(listener),
     }
   }
 }

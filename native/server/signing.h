@@ -1,7 +1,7 @@
-// Signatures of answers that are repeated, which last for some seconds only.
+// Signatures of cached answers, which last for some seconds only.
 #pragma once
 
-#include "ready.h"
+#include "response-cache.h"
 #include "sealed.h"
 
 namespace server {
@@ -9,7 +9,7 @@ namespace server {
 // Whether the answer, or that to GET as one to HEAD, has a signature that may be sent in this second. Where that is too old, or was never
 // made for HEAD, it is made now. `sealer`: null where JavaScript alone signs. `head`: that of the answer without its signature, which is
 // written into it.
-inline bool isInTime(ReadyAnswers* table, Answer* answer, bool isHead, int64_t now, Sealer* sealer, char* head) {
+inline bool isInTime(ResponseCache* table, CacheEntry* answer, bool isHead, int64_t now, Sealer* sealer, char* head) {
   if (!answer->isSigned()) return true;
   bool isOther = isHead && !answer->isHead;
   char* lines = head + answer->before + kIdLength;

@@ -1,4 +1,4 @@
-import type { RepeatTable } from './repeats.js'
+import type { CacheTable } from './cache-table.js'
 
 /**
  * The interface that the server and its TypeScript fallback share. All that happened on the connections of a thread since the
@@ -51,12 +51,12 @@ export interface Wire {
    */
   setCertificates(pairs: readonly Pair[]): void
   /**
-   * From now on answers can be put that are repeated without a message, within this many bytes. To be called once. `plain`:
+   * Opens the response cache, of this many bytes: what is put there is answered without a message. To be called once. `plain`:
    * header lines that change none of them, each a name in small letters, or `name=value|value`: with another value the request
    * is only given answers that do not look at such lines. `lines`: header lines of every answer, each with CRLF in front. Absent:
-   * this server repeats nothing.
+   * this server has no response cache.
    */
-  repeats?(maxBytes: number, plain: readonly string[], lines?: string): RepeatTable
+  responseCache?(maxBytes: number, plain: readonly string[], lines?: string): CacheTable
 }
 
 /** A certificate as `src/certificates/pair.ts` reads it. */

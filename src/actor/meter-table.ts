@@ -54,12 +54,12 @@ export const meterTable: readonly MeterRow[] = [
   {
     name: 'answers_repeated_total',
     kind: 'counter',
-    help: 'Answers with content that the server repeated, because nothing that they rest on had changed.',
+    help: 'Answers with content from the response cache, because nothing that they rest on had changed.',
   },
   {
     name: 'answers_not_offered_total',
     kind: 'counter',
-    help: 'Answers that could not be offered to be repeated: bugs. The log has the first of each thread.',
+    help: 'Answers that could not be put into the response cache: bugs. The log has the first of each thread.',
   },
   {
     name: 'get_data_stream_bytes_total',

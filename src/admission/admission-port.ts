@@ -1,6 +1,6 @@
 import type { Cell } from '../actor/shared.js'
 import type { Request } from '../http/exchange.js'
-import type { AnswerPrice } from '../http/repeater.js'
+import type { AnswerPrice } from '../http/response-cache.js'
 
 /** Kind of the request: label of the meters. `data`: content by id or name; `chunk`: by weave offset; `index`: files of bands. */
 export const domains = ['data', 'chunk', 'index'] as const

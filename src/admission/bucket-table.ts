@@ -1,4 +1,4 @@
-import type { BorrowedBuckets } from '../http/repeater.js'
+import type { BorrowedBuckets } from '../http/response-cache.js'
 import type { Key } from './bucket-key.js'
 import { Locks } from './locks.js'
 

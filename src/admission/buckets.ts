@@ -1,5 +1,5 @@
 import type { Request } from '../http/exchange.js'
-import type { RepeatLimits } from '../http/repeater.js'
+import type { CacheLimits } from '../http/response-cache.js'
 import type { Credits, Grant } from './admission-port.js'
 import type { Balance } from './bucket-table.js'
 import type { Client } from './clients.js'
@@ -40,7 +40,7 @@ export interface Buckets extends Credits {
   ofClient(client: Client): Promise<Balance | undefined>
   ofResource(named: Named): Promise<Balance | undefined>
   /** The buckets for a server that takes tokens by itself. Absent: they are not in shared memory. */
-  lend?(): Pick<RepeatLimits, 'ip' | 'resource'>
+  lend?(): Pick<CacheLimits, 'ip' | 'resource'>
   /** The key of a resource's bucket there. */
   keyOf?(named: Named): { readonly one: number; readonly two: number }
   /** Claims on settlements among the gateways that fill these buckets; absent where no other gateway can fill them. */

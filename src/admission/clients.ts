@@ -1,6 +1,6 @@
 import { formatIp, type IpRange, isInRange, maskIp, parseIp, parseIpRange } from '../format/ip.js'
 import type { Request } from '../http/exchange.js'
-import type { RepeatLimits } from '../http/repeater.js'
+import type { CacheLimits } from '../http/response-cache.js'
 import { Key, type Secret } from './bucket-key.js'
 
 export interface ClientOptions {
@@ -80,7 +80,7 @@ export class Clients {
   }
 
   /** The same rules for a server that finds clients by itself (native/server/limits.h). */
-  get borrowed(): Pick<RepeatLimits, 'secret' | 'ipv6PrefixBits' | 'trusted' | 'exempt'> {
+  get borrowed(): Pick<CacheLimits, 'secret' | 'ipv6PrefixBits' | 'trusted' | 'exempt'> {
     const ipv6PrefixBits = this.#ipv6PrefixBits
     return { secret: this.secret, ipv6PrefixBits, trusted: this.#trusted, exempt: this.#exempt }
   }

@@ -1,7 +1,7 @@
 import type { Meter, Meters } from '../actor/meter.js'
 import type { Cell } from '../actor/shared.js'
 import type { Request } from '../http/exchange.js'
-import type { AnswerPrice, RepeatLimits } from '../http/repeater.js'
+import type { AnswerPrice, CacheLimits } from '../http/response-cache.js'
 import type { AddressThrottle } from './address-throttle.js'
 import {
   type Admission,
@@ -69,7 +69,7 @@ export class Gate implements Admission {
     this.#counts = Object.fromEntries(domains.map(of)) as Record<Domain, Counts>
   }
 
-  /** From now on these names are not limited, also in answers that the server repeats. */
+  /** From now on these names are not limited, also in answers from the response cache. */
   use({ exemptNames }: Pick<GateParts, 'exemptNames'>): void {
     this.#names = new Set(exemptNames.map((name) => name.toLowerCase()))
     const { cells, at } = this.#namesCell
@@ -125,7 +125,7 @@ export class Gate implements Admission {
   }
 
   /** What a server needs to take tokens by itself, just as `admit` does. Undefined: the buckets are not in shared memory. */
-  lend(): RepeatLimits | undefined {
+  lend(): CacheLimits | undefined {
     const { buckets, clients, meters } = this.parts
     const borrowed = buckets.lend?.()
     if (borrowed === undefined) return undefined

@@ -61,9 +61,9 @@ export class Delivery {
 
   /** Records that the answer depends on a manifest, too: it counts as used, and the response cache checks its generation. */
   dependsOnManifest(exchange: Exchange, { entry, content }: Extract<Located, { at: 'store' }>): void {
-    const { touches, repeating } = this.parts
+    const { touches, cacheFiller } = this.parts
     touches.touch(entry, content)
-    repeating.dependOn(exchange, entry)
+    cacheFiller.dependOn(exchange, entry)
   }
 
   /** Answers with a refusal. */

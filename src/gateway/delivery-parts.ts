@@ -9,7 +9,7 @@ import type { GatewayOptions } from './gateway-rules.js'
 import type { Guard } from './guard.js'
 import type { HeadWriter } from './head.js'
 import type { Locator } from './locator.js'
-import type { Repeating } from './repeating.js'
+import type { CacheFiller } from './cache-filler.js'
 import type { Touches } from './touches.js'
 
 /** What the steps of one answer with content are made of. */
@@ -19,7 +19,7 @@ export interface DeliveryParts {
   readonly writer: HeadWriter
   readonly transfers: Transfers
   readonly touches: Touches
-  readonly repeating: Repeating
+  readonly cacheFiller: CacheFiller
   readonly tip: Tip
   readonly clock: Clock
   readonly admission: Admission | undefined

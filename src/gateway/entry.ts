@@ -174,15 +174,15 @@ export class Entry {
    * The head of an answer from the store (or from the catalog alone, where `cached` is false). It lacks the request's id and the
    * lines of this answer alone. `sound`: the bytes were checked. Kept for as long as its signature may be used.
    */
-  frame(answer: Answer, method: string, path: string, seconds: number, writer: HeadWriter): TimedFrame {
-    const { variant, cached, sound, fallback, naming, tail = '' } = answer
+  frame(kind: HeadKind, method: string, path: string, seconds: number, writer: HeadWriter): TimedFrame {
+    const { variant, cached, sound, fallback, naming, tail = '' } = kind
     const manner = variants.indexOf(variant) | (cached ? 4 : 0) | (sound ? 8 : 0) | (fallback ? 16 : 0)
     // A few comparisons cost less than making a key and hashing it.
     for (const known of this.#signed) {
       const same = known.manner === manner && known.naming === naming && known.tail === tail
       if (!same || known.path !== path || known.method !== method) continue
       if (seconds < known.fromSeconds || seconds > known.untilSeconds)
-        this.#sign(known, answer, seconds, writer)
+        this.#sign(known, kind, seconds, writer)
       return known
     }
     const fresh = {
@@ -195,7 +195,7 @@ export class Entry {
       fromSeconds: 0,
       untilSeconds: 0,
     }
-    this.#sign(fresh, answer, seconds, writer)
+    this.#sign(fresh, kind, seconds, writer)
     this.#keep(fresh)
     return fresh
   }
@@ -217,10 +217,10 @@ export class Entry {
     this.onGrow(this, bytes)
   }
 
-  #sign(one: Signed, answer: Answer, seconds: number, writer: HeadWriter): void {
-    const head = this.#head(answer, one.manner, writer)
+  #sign(one: Signed, kind: HeadKind, seconds: number, writer: HeadWriter): void {
+    const head = this.#head(kind, one.manner, writer)
     const { method, path } = one
-    const status = statusOf(answer)
+    const status = statusOf(kind)
     const block = writer.signed(head, { status, method, path }, seconds)
     this.#grow(-one.frame.after.length)
     one.frame = frameOf(status, idLead, `\r\n${block}${one.tail}`)
@@ -230,12 +230,12 @@ export class Entry {
     one.untilSeconds = isSigned ? seconds + writer.reuseSeconds : Number.POSITIVE_INFINITY
   }
 
-  #head(answer: Answer, manner: number, writer: HeadWriter): PreparedHead {
-    const { naming } = answer
-    if (naming !== undefined) return this.#namedHead(answer, naming, manner, writer)
+  #head(kind: HeadKind, manner: number, writer: HeadWriter): PreparedHead {
+    const { naming } = kind
+    if (naming !== undefined) return this.#namedHead(kind, naming, manner, writer)
     const known = this.#heads?.get(manner)
     if (known !== undefined) return known
-    const head = this.#prepare(answer, writer)
+    const head = this.#prepare(kind, writer)
     if (!isKept(head, writer)) return head
     this.#heads ??= new Map()
     this.#heads.set(manner, head)
@@ -244,10 +244,10 @@ export class Entry {
   }
 
   /** Keeps the newest: each new resolution of a name is another object, so heads of old resolutions are dropped in time. */
-  #namedHead(answer: Answer, naming: Naming, manner: number, writer: HeadWriter): PreparedHead {
+  #namedHead(kind: HeadKind, naming: Naming, manner: number, writer: HeadWriter): PreparedHead {
     const known = this.#named?.find((one) => one.naming === naming && one.manner === manner)
     if (known !== undefined) return known.head
-    const head = this.#prepare(answer, writer)
+    const head = this.#prepare(kind, writer)
     if (!isKept(head, writer)) return head
     this.#named ??= []
     const out = this.#named.length === namedMax ? this.#named.shift() : undefined
@@ -257,21 +257,21 @@ export class Entry {
     return head
   }
 
-  #prepare(answer: Answer, writer: HeadWriter): PreparedHead {
+  #prepare(kind: HeadKind, writer: HeadWriter): PreparedHead {
     const { attributes, stable } = this
     const facts: Facts = {
       attributes,
-      cached: answer.cached,
-      verified: answer.cached && answer.sound && attributes.verified,
+      cached: kind.cached,
+      verified: kind.cached && kind.sound && attributes.verified,
       trusted: attributes.trusted,
       stable,
       digest: attributes.digest,
       // From the catalog alone only HEAD and 304 are answered: they promise what the index knows.
-      hashed: answer.sound || !answer.cached,
-      fallback: answer.fallback,
-      naming: answer.naming,
+      hashed: kind.sound || !kind.cached,
+      fallback: kind.fallback,
+      naming: kind.naming,
     }
-    return writer.prepare(facts, answer.variant, () => this.boundary())
+    return writer.prepare(facts, kind.variant, () => this.boundary())
   }
 }
 
@@ -285,14 +285,14 @@ function unsignedBytes({ block, covered = [] }: PreparedHead): number {
   return 400 + 2 * block.length + 100 * covered.length
 }
 
-function statusOf({ variant, naming }: Answer): number {
+function statusOf({ variant, naming }: HeadKind): number {
   return naming?.status ?? statusOfVariant[variant]
 }
 
 const noFrame: Frame = { before: '', after: '' }
 
 /** What kind of answer a head is for. */
-export interface Answer {
+export interface HeadKind {
   readonly variant: Variant
   readonly cached: boolean
   readonly sound: boolean

@@ -1,10 +1,10 @@
 /**
  * Header lines that change no answer with stored content by id, because no step reads them (`plan.ts`, `hints.ts`,
  * `isolation.ts`, `open-exchange.ts`, routes/host-rules.ts). A request with any other line goes through the steps. A step that
- * begins to read one of these lines must remove it from this list. test/gateway/repeating.test.ts sends each of them.
+ * begins to read one of these lines must remove it from this list. test/gateway/response-cache.test.ts sends each of them.
  *
  * For a line with values only these values are plain. Another value means that a browser opens a document, which `/raw` redirects
- * to a host of its own, so its answers are not repeated then.
+ * to a host of its own, so its answers are not cached then.
  */
 export const plainLines: readonly string[] = [
   'accept=*/*',

@@ -28,7 +28,7 @@ export const steps = {
     answers: [204, 301, 302, 308, 400, 403, 404, 405, 451],
   },
   name: {
-    file: 'src/routes/name-route.ts',
+    file: 'src/routes/name-handler.ts',
     reads: 'the name of the host, its record, the block list',
     waits: true,
     after: ['route'],
@@ -56,7 +56,7 @@ export const steps = {
     answers: [499],
   },
   manifest: {
-    file: 'src/routes/manifest-route.ts',
+    file: 'src/routes/manifest-handler.ts',
     reads: 'the path behind the id; the packed manifest',
     waits: true,
     after: ['guard', 'bring'],

@@ -21,7 +21,7 @@ export class StoredHeads {
   /** By the lines of an origin: one text for each, so that heads are kept by identity. */
   readonly #tails = new Map<string, string>()
 
-  constructor(private readonly parts: Pick<DeliveryParts, 'clock' | 'hopsName' | 'repeating' | 'writer'>) {
+  constructor(private readonly parts: Pick<DeliveryParts, 'clock' | 'hopsName' | 'cacheFiller' | 'writer'>) {
     this.#noHops = `\r\n${parts.hopsName}: 0`
   }
 
@@ -37,10 +37,10 @@ export class StoredHeads {
     const hops = isFirst ? '' : `\r\n${this.parts.hopsName}: ${exchange.hops}`
     const { fallback, naming, method, path } = exchange
     const sound = stored?.sound === true
-    const answer = { variant, cached: stored !== undefined, sound, fallback, naming, tail }
-    const timed = entry.frame(answer, method, path, seconds, this.parts.writer)
+    const kind = { variant, cached: stored !== undefined, sound, fallback, naming, tail }
+    const timed = entry.frame(kind, method, path, seconds, this.parts.writer)
     if (stored?.sound === true && hops === '' && grant.lines === '')
-      this.parts.repeating.offer(exchange, entry, stored.content, planned, timed)
+      this.parts.cacheFiller.offer(exchange, entry, stored.content, planned, timed)
     const { frame } = timed
     return { status, frame, id: exchange.requestId, lines: lines + hops + grant.lines }
   }

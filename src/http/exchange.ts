@@ -1,6 +1,6 @@
 import type { Refusal } from '../format/refusal.js'
 import type { Content } from '../store/content.js'
-import type { Repeater } from './repeater.js'
+import type { ResponseCache } from './response-cache.js'
 
 /** Where people go from a page of failure. */
 export interface Home {
@@ -116,8 +116,8 @@ export interface Pace {
 export interface Reply {
   /** True once the client is gone. */
   readonly aborted: boolean
-  /** Takes answers that the server of this reply may repeat by itself. Absent: it repeats none. */
-  readonly repeater?: Repeater | undefined
+  /** The response cache of the server of this reply. Absent: it has none. */
+  readonly responseCache?: ResponseCache | undefined
   /** Undefined where the client is not waited for. */
   pace(): Pace | undefined
   /**

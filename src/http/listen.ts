@@ -10,7 +10,7 @@ import type { Reply, Request } from './exchange.js'
 import { FlowShares } from './flow-shares.js'
 import { gatheredMaxBytes } from './gathered-body.js'
 import { ReadPauses } from './read-pauses.js'
-import { Repeater, type RepeatOptions } from './repeater.js'
+import { ResponseCache, type ResponseCacheOptions } from './response-cache.js'
 import { type ReplyOwner, SocketReply } from './reply.js'
 import { type Front, SocketRequest } from './request.js'
 import { bytesPerSecondMin, SenderPace } from './sender-pace.js'
@@ -45,8 +45,8 @@ export interface ServeOptions {
   /** Connections of this server at most; 16384 where absent. */
   readonly connectionsMax?: number
   readonly clock?: Clock
-  /** Answers that may be repeated without a handler. Absent: none. By the system's clock and the native server only. */
-  readonly repeats?: RepeatOptions
+  /** The response cache: answers sent again without a handler. Absent: none. By the system's clock and the native server only. */
+  readonly responseCache?: ResponseCacheOptions
   /** Header lines of every answer, each with CRLF in front. */
   readonly lines?: string
   /** TLS is spoken; absent: plain HTTP. */
@@ -75,8 +75,8 @@ export interface Server {
   readonly listening: Promise<void>
   /** Requests being answered. */
   readonly flows: number
-  /** Undefined: it repeats no answers. */
-  readonly repeater: Repeater | undefined
+  /** Undefined: it has none. */
+  readonly responseCache: ResponseCache | undefined
   /** New connections get these from now on; those that are open go on. Of a server that speaks TLS. */
   setCertificates(pairs: readonly CertificatePair[]): void
   /** Takes no new connection, lets running answers end for up to `graceMs`, then closes what is left. */
@@ -112,7 +112,7 @@ const lingerMs = 3000
 const quietMs = 1000
 /** Between two looks for a request that makes room: each looks at all that are under way, some 0.1 ms at 4096. */
 const placeEveryMs = 5
-/** A closing server looks this often whether repeated answers are still going out. */
+/** A closing server looks this often whether cached answers are still going out. */
 const sendingMs = 20
 /** Connections of one thread: 16 KiB of each may wait in memory. */
 const usualConnectionsMax = 16_384
@@ -121,7 +121,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
   readonly wire: Wire
   readonly stalls: Stalls
   readonly memory: HeldMemory
-  readonly repeater: Repeater | undefined
+  readonly responseCache: ResponseCache | undefined
   readonly #readPauses: ReadPauses
   readonly #handler: Handler
   readonly #options: ServeOptions
@@ -157,7 +157,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
       (count) => this.#hear(count),
       options.by ?? servedBy,
     )
-    this.repeater = this.#repeating(options)
+    this.responseCache = this.#openResponseCache(options)
     this.stalls = new Stalls(stallMs, this.#running)
     this.#readPauses = new ReadPauses(this.wire, this.#clock)
     this.#sweeping = this.#clock.every(sweepMs, () => this.#sweep())
@@ -165,10 +165,10 @@ class ListeningServer implements ReplyOwner, Front, Server {
   }
 
   /** The addon asks the system for the time: with another clock it would answer by another time than the handler. */
-  #repeating({ repeats }: ServeOptions): Repeater | undefined {
-    if (repeats === undefined || this.#clock !== systemClock) return undefined
-    const table = this.wire.repeats?.(repeats.maxBytes, repeats.plain, this.#options.lines ?? '')
-    return table === undefined ? undefined : new Repeater(this.wire, table, repeats)
+  #openResponseCache({ responseCache }: ServeOptions): ResponseCache | undefined {
+    if (responseCache === undefined || this.#clock !== systemClock) return undefined
+    const table = this.wire.responseCache?.(responseCache.maxBytes, responseCache.plain, this.#options.lines ?? '')
+    return table === undefined ? undefined : new ResponseCache(this.wire, table, responseCache)
   }
 
   get isSecure(): boolean {
@@ -197,7 +197,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
 
   #sweep(): void {
     this.wire.sweep(this.#running.monotonic())
-    this.repeater?.reportSamples()
+    this.responseCache?.reportSamples()
   }
 
   /** The lines that every answer has: Date (RFC 9110 section 6.6.1) and those of the options, each with CRLF in front. */
@@ -362,14 +362,14 @@ class ListeningServer implements ReplyOwner, Front, Server {
         }
       })
     }
-    while (this.repeater?.isSending === true && this.#clock.monotonic() < graceEndsMs) {
+    while (this.responseCache?.isSending === true && this.#clock.monotonic() < graceEndsMs) {
       // Keeps the thread alive, unlike timers of the clock: with the last client gone nothing else may be left in the loop.
       await pause(sendingMs)
     }
     for (const reply of this.#open) reply?.abort()
-    this.repeater?.reportSamples()
+    this.responseCache?.reportSamples()
     this.wire.destroy()
-    this.repeater?.close()
+    this.responseCache?.close()
     this.stalls.close()
     this.#readPauses.close()
     this.#sweeping.cancel()

@@ -4,7 +4,7 @@ import type { Inflow } from './body.js'
 import type { Head, Pace, Piece, Reply, Sent, TextHead } from './exchange.js'
 import { writeHead, writeInterim } from './frame.js'
 import { Pump, shareMinBytes, sizeOfAll } from './pump.js'
-import type { Repeater } from './repeater.js'
+import type { ResponseCache } from './response-cache.js'
 import type { SocketRequest } from './request.js'
 import type { Stalls } from './stalls.js'
 
@@ -18,8 +18,8 @@ export interface ReplyOwner {
   readonly stalls: Stalls
   /** True: no connection is kept for another request. */
   readonly closing: boolean
-  /** Absent: this server repeats nothing. */
-  readonly repeater: Repeater | undefined
+  /** Absent: this server has none. */
+  readonly responseCache: ResponseCache | undefined
   dateLine(): string
   /** Nothing is read from this connection for so long, from the end of the answer that is sent next. */
   hold(slot: number, ms: number): void
@@ -69,8 +69,8 @@ export class SocketReply implements Reply {
     this.#owner.opened(this, this.#request.slot)
   }
 
-  get repeater(): Repeater | undefined {
-    return this.#owner.repeater
+  get responseCache(): ResponseCache | undefined {
+    return this.#owner.responseCache
   }
 
   /** The client has left. */

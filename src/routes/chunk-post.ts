@@ -26,11 +26,7 @@ export interface ChunkPostParts {
 /** 256 KiB in base64url, and 5 % for proof and names. */
 export const chunkBodyMax = 367_001
 
-/**
- * `POST /chunk`: proven here, kept for serving, passed on to nodes. Never rate limited, because the data was paid for on the
- * chain.
- */
-export class ChunkPost implements Route {
+class ChunkPost implements Route {
   readonly family = 'other'
   readonly path = '/chunk'
   readonly methods = ['POST']
@@ -75,6 +71,14 @@ export class ChunkPost implements Route {
     const status = outcome.enough ? 200 : commonFailure(outcome.results)
     answerJson(request, reply, first, status, wordsOf(outcome))
   }
+}
+
+/**
+ * `POST /chunk`: proven here, kept for serving, passed on to nodes. Never rate limited, because the data was paid for on the
+ * chain.
+ */
+export function chunkPostRoute(parts: ChunkPostParts): Route {
+  return new ChunkPost(parts)
 }
 
 /** The answer about a correct chunk that is not passed on. */

@@ -71,8 +71,7 @@ interface Shown {
   readonly digest: Uint8Array
 }
 
-/** `GET|HEAD /chunk/{offset}` (JSON, as nodes answer) and `/chunk/{offset}/data` (the bytes), proven before they are sent. */
-export class ChunkRoute implements Route {
+class ChunkRoute implements Route {
   readonly family = 'other'
   readonly path = '/chunk/'
   readonly methods = ['GET', 'HEAD']
@@ -212,6 +211,11 @@ export class ChunkRoute implements Route {
     if (!span.settled) return [cached]
     return [cached, ['Cache-Control', `public, max-age=${settledSeconds}, immutable`]]
   }
+}
+
+/** `GET|HEAD /chunk/{offset}` (JSON, as nodes answer) and `/chunk/{offset}/data` (the bytes), proven before they are sent. */
+export function chunkRoute(parts: ChunkRouteParts): Route {
+  return new ChunkRoute(parts)
 }
 
 /**

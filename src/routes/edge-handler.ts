@@ -5,7 +5,7 @@ import { createHeadWriter } from '../gateway/head.js'
 import { refusesWorker } from '../gateway/isolation.js'
 import { Locator } from '../gateway/locator.js'
 import { Manifests } from '../gateway/manifests.js'
-import { Repeating } from '../gateway/repeating.js'
+import { CacheFiller } from '../gateway/cache-filler.js'
 import { enter } from '../gateway/steps.js'
 import { Touches } from '../gateway/touches.js'
 import type { Reply, Request } from '../http/exchange.js'
@@ -22,14 +22,14 @@ import type { Exchange, Family } from '../serving/request-exchange.js'
 import { RequestLog } from '../serving/request-log.js'
 import type { Route } from '../serving/route.js'
 import { SoundFiles } from '../store/sound-files.js'
-import { contentOperations, DataRoute, methodsOf, type Target, targetOf } from './data-route.js'
-import { DigestRoute } from './digest-route.js'
+import { contentOperations, ContentHandler, methodsOf, type Target, targetOf } from './content-handler.js'
+import { DigestHandler } from './digest-handler.js'
 import { gatewayParameters, gatewayService } from './gateway-parameters.js'
 import { HostRules, type Ruled } from './host-rules.js'
 import { indexRoutes } from './index-routes.js'
-import { ManifestRoute } from './manifest-route.js'
-import { NameRoute } from './name-route.js'
-import { TextRoute } from './text-route.js'
+import { ManifestHandler } from './manifest-handler.js'
+import { NameHandler } from './name-handler.js'
+import { TextHandler } from './text-handler.js'
 
 /** The request handler of one edge thread. */
 export interface RequestHandler {
@@ -43,14 +43,14 @@ export interface RequestHandler {
 /** What answers by the host of a request, before its path counts. */
 interface ByHost {
   readonly rules: HostRules
-  readonly route: NameRoute
+  readonly route: NameHandler
 }
 
 class EdgeHandler implements RequestHandler {
   readonly #requestLog: RequestLog
   readonly #delivery: Delivery
-  readonly #data: DataRoute
-  readonly #digests: DigestRoute
+  readonly #data: ContentHandler
+  readonly #digests: DigestHandler
   readonly #router: Router<Route>
   readonly #names: ByHost | undefined
   readonly #touches: Touches
@@ -85,13 +85,13 @@ class EdgeHandler implements RequestHandler {
     const absentName = `${vocabulary.gateway}Negative-Cache`
     const { meters } = parts
     const { forkDepth } = options
-    const repeating = new Repeating({ catalog, tip, forkDepth, guard, meters, admission, log })
-    const own = { requestLog, locator, writer, touches, repeating, hopsName, absentName }
+    const cacheFiller = new CacheFiller({ catalog, tip, forkDepth, guard, meters, admission, log })
+    const own = { requestLog, locator, writer, touches, cacheFiller, hopsName, absentName }
     const { clientOf, finder } = parts
     const given = { transfers, tip, clock, options, admission, guard, finder, clientOf }
     const delivery = new Delivery({ ...own, ...given })
     const packed = new Manifests(transfers, options.manifestsOpenMax, options.manifestQuestionsMax)
-    const manifests = new ManifestRoute(
+    const manifests = new ManifestHandler(
       ...([requestLog, locator, delivery, packed] as const),
       options.manifestMaxBytes,
       parts.clientOf,
@@ -99,9 +99,9 @@ class EdgeHandler implements RequestHandler {
     this.#manifests = packed
     this.#requestLog = requestLog
     this.#delivery = delivery
-    const texts = new TextRoute({ requestLog, locator, admission, guard }, delivery)
-    this.#data = new DataRoute(requestLog, locator, delivery, manifests, texts)
-    this.#digests = new DigestRoute({ requestLog, catalog, locator, delivery, guard }, vocabulary.pathPrefix)
+    const texts = new TextHandler({ requestLog, locator, admission, guard }, delivery)
+    this.#data = new ContentHandler(requestLog, locator, delivery, manifests, texts)
+    this.#digests = new DigestHandler({ requestLog, catalog, locator, delivery, guard }, vocabulary.pathPrefix)
     const { routes = [], offered } = parts
     const protocol = parts.naming?.hosts.protocol ?? 'http'
     this.#router = new Router(
@@ -179,7 +179,7 @@ class EdgeHandler implements RequestHandler {
     }
     return {
       rules: new HostRules(new Hosts(hosts.rootHosts), hosts, vocabulary.pathPrefix, hasRoute),
-      route: new NameRoute({ ...own, names, hosts, vocabulary, guard, options, isPrepared, clientOf }),
+      route: new NameHandler({ ...own, names, hosts, vocabulary, guard, options, isPrepared, clientOf }),
     }
   }
 

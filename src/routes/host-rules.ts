@@ -6,7 +6,7 @@ import type { HostPlace, Hosts } from '../names/host.js'
 import type { Name } from '../names/names-port.js'
 import { originOf, sandboxLabel, sandboxUrl } from '../names/sandbox-host.js'
 import { type Origin, origins } from '../serving/origin.js'
-import type { Target } from './data-route.js'
+import type { Target } from './content-handler.js'
 
 /** What the host of a request decides. Undefined: it is answered by its path alone. */
 export type Ruled =

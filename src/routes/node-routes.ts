@@ -14,11 +14,11 @@ import type { Guard } from '../gateway/guard.js'
 import type { ClientOf } from '../serving/in-slot.js'
 import type { Route } from '../serving/route.js'
 import type { StatementParts } from '../serving/statements.js'
-import { ChunkPost } from './chunk-post.js'
-import { ChunkRoute } from './chunk-routes.js'
+import { chunkPostRoute } from './chunk-post.js'
+import { chunkRoute } from './chunk-routes.js'
 import { DigestLearner } from './digest-learner.js'
 import { passthroughRoutes } from './passthrough.js'
-import { TransactionPost } from './transaction-post.js'
+import { transactionPostRoute } from './transaction-post.js'
 
 export interface NodeRouteParts extends StatementParts {
   /**
@@ -110,7 +110,7 @@ export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
   return {
     chain,
     routes: [
-      new ChunkRoute({
+      chunkRoute({
         ...rest,
         finder,
         settledSeconds,
@@ -118,8 +118,8 @@ export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
         ...(learner === undefined || guard === undefined ? {} : { blocking: { guard, learner } }),
         pricedBytes: parts.chunks.pricedBytes,
       }),
-      new ChunkPost({ finder, broadcast, clientOf, meters, postsMax: bounds.chunkPostsMax, dryRun }),
-      new TransactionPost({ relay, clientOf, log, ...bounds, dryRun }),
+      chunkPostRoute({ finder, broadcast, clientOf, meters, postsMax: bounds.chunkPostsMax, dryRun }),
+      transactionPostRoute({ relay, clientOf, log, ...bounds, dryRun }),
       ...passthroughRoutes({
         relay,
         clientOf,

@@ -37,11 +37,7 @@ const answerMax = 100_000
 /** Further nodes to which an accepted transaction is passed on. */
 const othersMax = 2
 
-/**
- * `POST /tx`: a valid transaction is handed to a node, whose answer the client gets; then to two others, because a node may
- * be lost with what it accepted.
- */
-export class TransactionPost implements Route {
+class TransactionPost implements Route {
   readonly family = 'other'
   readonly path = '/tx'
   readonly methods = ['POST']
@@ -94,6 +90,14 @@ export class TransactionPost implements Route {
     if (answer.status === 200)
       await this.parts.relay.spread(question, { besides: answer.node, client, count: othersMax })
   }
+}
+
+/**
+ * `POST /tx`: a valid transaction is handed to a node, whose answer the client gets; then to two others, because a node may
+ * be lost with what it accepted.
+ */
+export function transactionPostRoute(parts: TransactionPostParts): Route {
+  return new TransactionPost(parts)
 }
 
 /** Why a posted transaction is invalid, in a sentence; undefined where it is valid as far as it can be checked here. */

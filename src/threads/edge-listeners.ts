@@ -1,9 +1,9 @@
 import type { Log } from '../actor/log.js'
 import type { SampleRings } from '../actor/sample-rings.js'
 import { Challenges } from '../certificates/challenges.js'
-import { repeatOptions } from '../gateway/repeating.js'
+import { responseCacheOptions } from '../gateway/cache-filler.js'
 import { type Handler, type ServeOptions, type Server, securely, serve } from '../http/listen.js'
-import type { RepeatLimits, RepeatOptions } from '../http/repeater.js'
+import type { CacheLimits, ResponseCacheOptions } from '../http/response-cache.js'
 import { type ConsoleHandlerParts, consoleHandler } from '../routes/console-handler.js'
 import { httpsRedirect } from '../routes/https-redirect.js'
 import type { Route } from '../serving/route.js'
@@ -16,9 +16,9 @@ export interface EdgeListening extends Pick<ConsoleHandlerParts, 'meters' | 'clo
   /** Hears of requests that the listener answered by itself. */
   readonly resources: SampleRings
   /** Absent `onThrow`: what a request threw is logged. */
-  readonly serve: Omit<ServeOptions, 'onThrow' | 'repeats'> & Partial<Pick<ServeOptions, 'onThrow'>>
-  /** Answers that the listener repeats by itself; `maxBytes` 0: none. */
-  readonly repeated: Pick<RepeatOptions, 'maxBytes' | 'limits' | 'signing' | 'group'>
+  readonly serve: Omit<ServeOptions, 'onThrow' | 'responseCache'> & Partial<Pick<ServeOptions, 'onThrow'>>
+  /** The response cache of the listener; `maxBytes` 0: none. */
+  readonly responseCache: Pick<ResponseCacheOptions, 'maxBytes' | 'limits' | 'signing' | 'group'>
   /** HTTPS; absent: it is not served. */
   readonly tls?: EdgeGiven['tls']
   /** What redirects to HTTPS; absent: nothing does. */
@@ -31,18 +31,18 @@ export interface EdgeListening extends Pick<ConsoleHandlerParts, 'meters' | 'clo
 }
 
 export interface EdgeListeners extends ServiceListeners {
-  /** From now on clients of repeated answers are distinguished by these lists; undefined: nobody is limited there. */
-  useClients(lists: Pick<RepeatLimits, 'trusted' | 'exempt'> | undefined): void
+  /** From now on clients of responseCache answers are distinguished by these lists; undefined: nobody is limited there. */
+  useClients(lists: Pick<CacheLimits, 'trusted' | 'exempt'> | undefined): void
 }
 
 /** The listeners in front of a gateway: plain HTTP, HTTPS, the one that redirects to it, and those of the console. */
 export function edgeListeners(given: EdgeListening): EdgeListeners {
-  const { gateway, log, resources, repeated, tls } = given
+  const { gateway, log, resources, responseCache, tls } = given
   const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
   const content: Handler = (request, reply) => gateway.handle(request, reply)
   const options = { onThrow, ...given.serve }
-  const { maxBytes, ...shared } = repeated
-  const server = serve(content, { ...options, ...repeatOptions(maxBytes, log, resources, shared) })
+  const { maxBytes, ...shared } = responseCache
+  const server = serve(content, { ...options, ...responseCacheOptions(maxBytes, log, resources, shared) })
   const secure = tls && serveTls(given, options, tls)
   const redirecting = serveRedirect(given, options)
   const consoleListeners = serveConsole(given, content, options)
@@ -61,7 +61,7 @@ export function edgeListeners(given: EdgeListening): EdgeListeners {
       consoleListeners?.onMessage(news)
     },
     useClients(lists) {
-      for (const one of [server, secure]) if (lists !== undefined) one?.repeater?.useClients(lists)
+      for (const one of [server, secure]) if (lists !== undefined) one?.responseCache?.useClients(lists)
     },
     async close(graceMs) {
       const all = [server, secure, redirecting, consoleListeners]
@@ -74,20 +74,20 @@ export function edgeListeners(given: EdgeListening): EdgeListeners {
 }
 
 /**
- * The listener of HTTPS: what it repeats it shares with those of other threads only, since addresses in answers begin with
+ * The listener of HTTPS: its response cache it shares with those of other threads only, since addresses in answers begin with
  * `https`.
  */
 function serveTls(
-  { gateway, log, resources, repeated }: EdgeListening,
+  { gateway, log, resources, responseCache }: EdgeListening,
   options: ServeOptions,
   { group, ...place }: NonNullable<EdgeGiven['tls']>,
 ): Server {
-  const { maxBytes, ...shared } = repeated
-  const repeats = repeatOptions(maxBytes, log, resources, { ...shared, group: new Int32Array(group) })
+  const { maxBytes, ...shared } = responseCache
+  const cache = responseCacheOptions(maxBytes, log, resources, { ...shared, group: new Int32Array(group) })
   return serve((request, reply) => gateway.handle(request, reply), {
     ...options,
     ...securely(place),
-    ...repeats,
+    ...cache,
   })
 }
 

@@ -12,7 +12,7 @@ import { type QueryLine, QueryLines } from '../query/lines.js'
 import { queryLimits } from '../query/query-limits.js'
 import type { Beside, InfoParts } from '../routes/about-gateway.js'
 import { AdminKey } from '../routes/admin/admin-key.js'
-import { AdminRoute } from '../routes/admin/admin-route.js'
+import { adminRoute } from '../routes/admin/admin-route.js'
 import { cacheOrders } from '../routes/admin/cache-orders.js'
 import { exportOrders } from '../routes/admin/export-orders.js'
 import { HistoryOrders } from '../routes/admin/history-orders.js'
@@ -90,7 +90,8 @@ export function edgeRoutes(parts: EdgeParts): EdgeRoutes {
   const about = infoRoutes(info)
   const adminKey = new AdminKey(given.adminKey)
   const history = new HistoryOrders({ path: folders(settings).history, clock })
-  const admin = adminRoute(parts, adminKey, [...adminOrders(parts, info, adminKey), ...history.list()])
+  const orders = [...adminOrders(parts, info, adminKey), ...history.list()]
+  const admin = adminRoute({ pathPrefix, key: adminKey, orders, log, clientOf, clock })
   const nodes = routesOfNodes(parts, saying)
   const queries = openQueryLines(given)
   const { sizeMaxBytes } = queryLimits
@@ -130,11 +131,6 @@ export function edgeRoutes(parts: EdgeParts): EdgeRoutes {
       await history.close()
     },
   }
-}
-
-function adminRoute({ tools, admission }: EdgeParts, key: AdminKey, orders: readonly Order[]): AdminRoute {
-  const { vocabulary, log, clock } = tools
-  return new AdminRoute(vocabulary.pathPrefix, key, orders, log, admission.clientOf, clock)
 }
 
 /** What clients of nodes ask a gateway for. */

@@ -99,9 +99,9 @@ function listenersOf(parts: EdgeParts, gateway: RequestHandler, { console }: Edg
     gateway,
     ...tools,
     serve: { ...paceOf(settings), ...connectionsOf(given), ...serve, clientOf },
-    repeated: {
+    responseCache: {
       // Each listener has a cache of its own.
-      maxBytes: Math.floor(settings.answers.repeatedMaxBytes / (given.tls === undefined ? 1 : 2)),
+      maxBytes: Math.floor(settings.answers.responseCacheMaxBytes / (given.tls === undefined ? 1 : 2)),
       limits: gate?.lend(),
       signing: signer?.borrowed,
       group: new Int32Array(memory.generations),

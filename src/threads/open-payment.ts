@@ -37,7 +37,7 @@ import { HttpOracle } from '../payment/prices/http-oracle.js'
 import { fixedOracle, ledgerMemory, type Oracle } from '../payment/prices/oracle.js'
 import type { PaymentServiceParts } from '../payment/service-parts.js'
 import { AdminKey } from '../routes/admin/admin-key.js'
-import { AdminRoute } from '../routes/admin/admin-route.js'
+import { adminRoute } from '../routes/admin/admin-route.js'
 import { creditOrders } from '../routes/admin/service-orders.js'
 import { serviceMetricsRoutes } from '../routes/service-metrics.js'
 import { serviceHost } from '../serving/service-host.js'
@@ -263,7 +263,7 @@ function listen(
         ...(service.usdc === undefined ? {} : { ...usdcShapes, ...orderShapes }),
       }),
       ...serviceMetricsRoutes(['/metrics'], meters, release, systemClock),
-      new AdminRoute('', adminKey, operated, log, clientOf),
+      adminRoute({ pathPrefix: '', key: adminKey, orders: operated, log, clientOf }),
     ],
     service: {
       title: 'Sluice payments',

@@ -10,7 +10,7 @@ import type { IngestReply, IngestRequest } from '../ingest/ingest-messages.js'
 import { permanentEvent } from '../ingest/webhook-events.js'
 import { listedAddress, normalizedAddress } from '../proof/owner-address.js'
 import { AdminKey } from '../routes/admin/admin-key.js'
-import { AdminRoute } from '../routes/admin/admin-route.js'
+import { adminRoute } from '../routes/admin/admin-route.js'
 import { uploadOrders } from '../routes/admin/service-orders.js'
 import { serviceMetricsRoutes } from '../routes/service-metrics.js'
 import { serviceHost } from '../serving/service-host.js'
@@ -299,7 +299,13 @@ function listen(
         release,
         systemClock,
       ),
-      new AdminRoute('', adminKey, uploadOrders(desk), log, (request) => clients.of(request).address),
+      adminRoute({
+        pathPrefix: '',
+        key: adminKey,
+        orders: uploadOrders(desk),
+        log,
+        clientOf: (request) => clients.of(request).address,
+      }),
     ],
     service: {
       title: 'Sluice uploads',

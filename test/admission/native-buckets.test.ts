@@ -16,7 +16,7 @@ import { Gate } from '../../src/admission/gate.js'
 import { plainLines } from '../../src/gateway/plain-lines.js'
 import type { Request } from '../../src/http/exchange.js'
 import { serve } from '../../src/http/listen.js'
-import type { RepeatedAnswer } from '../../src/http/repeater.js'
+import type { CachedAnswer } from '../../src/http/response-cache.js'
 import { MappedFiles } from '../../src/store/mapped.js'
 import { clientAt, named } from '../conformance/buckets.js'
 import { eventually } from '../eventually.js'
@@ -27,11 +27,11 @@ import { dataFolder, memoryHouse } from './house.js'
 import type { TakerOrder, TakerReport } from './taker.js'
 
 /**
- * The server takes tokens for repeated answers by itself (native/server/buckets.h, limits.h): each answer must cost whom it would
+ * The server takes tokens for cached answers by itself (native/server/buckets.h, limits.h): each answer must cost whom it would
  * cost by the steps, and be refused to whom they would refuse it.
  */
 
-const skip = servedBy === 'fallback' && 'the fallback repeats nothing'
+const skip = servedBy === 'fallback' && 'the fallback has no response cache'
 const sizeBytes = 250_000
 const path = `${scratch('native-buckets')}/file`
 writeFileSync(path, Buffer.alloc(sizeBytes, 'a'))
@@ -55,7 +55,7 @@ interface Reload {
 }
 
 /** A server behind limits, with buckets of its own. It repeats its answers, or takes the steps for each. */
-async function limited(rules: Rules, isRepeating: boolean, clients = about) {
+async function limited(rules: Rules, isCaching: boolean, clients = about) {
   const house = await memoryHouse(rules, dataFolder(), 1024, clients)
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const gate = new Gate({
@@ -77,20 +77,20 @@ async function limited(rules: Rules, isRepeating: boolean, clients = about) {
     broken: at('get_data_stream_errors_total'),
     bytes: at('get_data_stream_bytes_total'),
     hits: at('contiguous_data_cache_hit_total'),
-    repeated: at('answers_repeated_total'),
+    cached: at('answers_repeated_total'),
     buckets: seconds.at,
     bounds: seconds.bounds,
   }
   const nameOf = (request: Request): string | undefined => (request.path === '/free' ? 'free' : undefined)
   const offer = (
     request: Request,
-    variant: RepeatedAnswer['variant'],
+    variant: CachedAnswer['variant'],
     file: NonNullable<ReturnType<typeof files.open>>,
   ): void => {
     const borrowed = file.lend?.()
     const price = gate.price(request, nameOf(request))
     if (borrowed === undefined || price === undefined) throw new Error('not borrowed')
-    server.repeater?.offer({
+    server.responseCache?.put({
       variant,
       method: request.method === 'HEAD' ? 'HEAD' : 'GET',
       host: request.header('host') ?? '',
@@ -150,9 +150,9 @@ async function limited(rules: Rules, isRepeating: boolean, clients = about) {
       stallMs: 10_000,
       flowsMax: 10,
       onThrow: (error) => thrown.push(error),
-      ...(isRepeating
+      ...(isCaching
         ? {
-            repeats: { maxBytes: 2 ** 22, plain: plainLines, onSample: () => undefined, limits: gate.lend() },
+            responseCache: { maxBytes: 2 ** 22, plain: plainLines, onSample: () => undefined, limits: gate.lend() },
           }
         : {}),
     },
@@ -168,9 +168,9 @@ async function limited(rules: Rules, isRepeating: boolean, clients = about) {
       house.clients.use(lists)
       gate.use({ exemptNames })
       const lent = gate.lend()
-      if (lent !== undefined) server.repeater?.useClients(lent)
+      if (lent !== undefined) server.responseCache?.useClients(lent)
     },
-    repeated: () => meters.value('answers_repeated_total', {}),
+    fromCache: () => meters.value('answers_repeated_total', {}),
     counted: () => {
       const taken = (bucket: string, type: string) =>
         meters.value('rate_limit_tokens_consumed_total', {
@@ -287,8 +287,8 @@ const command = fc.oneof(
   },
 )
 
-t.test('repeated answers cost what the steps would take, from the same buckets', { skip }, async (t) => {
-  let [repeated, refused, requests] = [0, 0, 0]
+t.test('cached answers cost what the steps would take, from the same buckets', { skip }, async (t) => {
+  let [cached, refused, requests] = [0, 0, 0]
   await fc.assert(
     fc.asyncProperty(
       fc.array(command, { minLength: 60, maxLength: 120 }),
@@ -342,7 +342,7 @@ t.test('repeated answers cost what the steps would take, from the same buckets',
           }
           const [got, wanted] = [String(one.counted()), String(other.counted())]
           if (got !== wanted) throw new Error(`counted ${got} for ${wanted}`)
-          repeated += one.repeated()
+          cached += one.fromCache()
         } finally {
           await one.close()
           await other.close()
@@ -351,7 +351,7 @@ t.test('repeated answers cost what the steps would take, from the same buckets',
     ),
     { numRuns: 20 },
   )
-  t.ok(repeated > requests / 6, `${repeated} of ${requests} were repeated`)
+  t.ok(cached > requests / 6, `${cached} of ${requests} were cached`)
   t.ok(refused > 0, `${refused} were refused`)
 })
 
@@ -372,10 +372,10 @@ t.test(
     const client = clientAt(own.house.clients, '203.0.113.2')
     const left = async () => (await own.house.buckets.ofClient(client))?.tokens ?? 2000
     t.equal(await ask('203.0.113.2'), 200)
-    const before = own.repeated()
+    const before = own.fromCache()
     t.equal(await ask('203.0.113.2'), 200)
     t.equal(await ask('203.0.113.2'), 200)
-    t.equal(own.repeated(), before + 2, 'not by the steps')
+    t.equal(own.fromCache(), before + 2, 'not by the steps')
     t.equal(await left(), 2000 - 3 * cost, 'and pays of its own')
     const [, taken, , ofResource] = own.counted()
     t.equal(taken, (answers + 3) * cost)
@@ -397,18 +397,18 @@ t.test('what a client does not take is given back', { skip }, async (t) => {
   const resourceLeft = async (): Promise<number> =>
     (await own.house.buckets.ofResource(named('/a')))?.tokens ?? 100_000
   const headers = { host: 'gateway.test' }
-  while (own.repeated() === 0) t.equal(await own.ask('/a', 'GET', headers), 200)
+  while (own.fromCache() === 0) t.equal(await own.ask('/a', 'GET', headers), 200)
   const before = await left()
   t.equal((100_000 - before) % whole, 0, 'whole answers')
   const socket = new Socket()
   await new Promise<void>((resolve) => socket.connect(own.server.port, '127.0.0.1', resolve))
   socket.pause()
   socket.write('GET /a HTTP/1.1\r\nHost: gateway.test\r\n\r\n'.repeat(100))
-  await eventually('an answer is being sent', () => own.server.repeater?.isSending === true)
+  await eventually('an answer is being sent', () => own.server.responseCache?.isSending === true)
   const taken = before - (await left())
   t.equal(taken % whole, 0, 'all of the answer is taken before it goes out')
   socket.destroy()
-  await eventually('nothing is being sent', () => own.server.repeater?.isSending === false)
+  await eventually('nothing is being sent', () => own.server.responseCache?.isSending === false)
   const sent = own.meters.value('get_data_stream_bytes_total', {})
   t.ok(before - (await left()) < taken, 'some came back')
   const used = Math.ceil((sent % sizeBytes) / 1024) + Math.floor(sent / sizeBytes) * whole
@@ -455,7 +455,7 @@ t.test(
     const kept = (await Promise.all(reports)).reduce((sum, one) => sum + one)
     const held = await own.house.buckets.ofClient(clientAt(own.house.clients, '203.0.113.1'))
     t.equal((held?.tokens ?? 0) + kept + granted, capacity)
-    t.ok(own.repeated() > granted / 2, `${own.repeated()} of ${granted} were taken by the server`)
+    t.ok(own.fromCache() > granted / 2, `${own.fromCache()} of ${granted} were taken by the server`)
     await own.close()
   },
 )
@@ -473,7 +473,7 @@ t.test(
     const ask = () => own.ask('/a', 'HEAD', headers)
     const client = clientAt(own.house.clients, '203.0.113.1')
     const left = async () => (await own.house.buckets.ofClient(client))?.tokens
-    while (own.repeated() === 0) t.equal(await ask(), 200)
+    while (own.fromCache() === 0) t.equal(await ask(), 200)
     const memory = ip.words.buffer as SharedArrayBuffer
     // The header, a lock and a mark for each of the 32 blocks, then the slots (src/admission/bucket-table.ts).
     const [cells, slots] = [32, 1024]

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { repeatedBytes } from '../../config/answers.js'
+import { responseCacheBytes } from '../../config/answers.js'
 import { foreign } from '../../config/foreign.js'
 import { settingGroups } from '../../config/groups.js'
 import { foreignSettings, listSettings, readConfig as readOver, settingsInUse } from '../../config/read.js'
@@ -19,14 +19,14 @@ t.test('an empty environment gives every default', async (t) => {
 
 t.test('the tables of repeated answers are sized by memory and processors', async (t) => {
   const gib = 2 ** 30
-  t.equal(repeatedBytes(24 * gib, 2), 384 * 2 ** 20, 'a thirty-second part')
-  t.equal(repeatedBytes(4 * gib, 4), 2 ** 26, 'but 64 MiB each')
+  t.equal(responseCacheBytes(24 * gib, 2), 384 * 2 ** 20, 'a thirty-second part')
+  t.equal(responseCacheBytes(4 * gib, 4), 2 ** 26, 'but 64 MiB each')
   for (const [memory, threads] of [
     [gib / 2, 2],
     [gib, 64],
     [16 * gib, 64],
   ] as const) {
-    const each = repeatedBytes(memory, threads)
+    const each = responseCacheBytes(memory, threads)
     t.ok(each * threads <= memory / 8 && each <= 2 ** 26, `${memory} for ${threads}`)
   }
 })

@@ -5,11 +5,11 @@ import { vocabularies } from '../../src/attest/vocabulary.js'
 import type { Attributes } from '../../src/catalog/attributes.js'
 import type { Id } from '../../src/format/id.js'
 import { Entries } from '../../src/gateway/entries.js'
-import type { Answer } from '../../src/gateway/entry.js'
+import type { HeadKind } from '../../src/gateway/entry.js'
 import { gatewayDefaults } from '../../src/gateway/gateway-parts.js'
 import { createHeadWriter, type HeadWriter } from '../../src/gateway/head.js'
 import { Router } from '../../src/http/router.js'
-import { targetOf } from '../../src/routes/data-route.js'
+import { targetOf } from '../../src/routes/content-handler.js'
 import { gatewayParameters } from '../../src/routes/gateway-parameters.js'
 import { stampOf } from '../../src/store/file-stamp.js'
 import { sha256, someId } from '../source/rig.js'
@@ -130,7 +130,7 @@ t.test('a head is prepared once and signed once a second for each path', async (
       return `${head.block}|${status} ${method} ${path} ${seconds}`
     },
   }
-  const frame = (answer: Answer, method: string, path: string, seconds: number): string =>
+  const frame = (answer: HeadKind, method: string, path: string, seconds: number): string =>
     Buffer.from(entry.frame(answer, method, path, seconds, writer).frame.after).toString()
   const block = (path: string, seconds: number): string => frame(whole, 'GET', path, seconds)
   const first = block('/a', 1)

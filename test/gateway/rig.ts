@@ -12,7 +12,7 @@ import type { Attributes } from '../../src/catalog/attributes.js'
 import type { Id } from '../../src/format/id.js'
 import { type GatewayParts, gatewayDefaults, type Transfers } from '../../src/gateway/gateway-parts.js'
 import type { GatewayOptions } from '../../src/gateway/gateway-rules.js'
-import type { RepeatLimits } from '../../src/http/repeater.js'
+import type { CacheLimits } from '../../src/http/response-cache.js'
 import { createEdgeHandler } from '../../src/routes/edge-handler.js'
 import type { ClientOf } from '../../src/serving/in-slot.js'
 import type { Route } from '../../src/serving/route.js'
@@ -75,7 +75,7 @@ export interface StageOptions {
   readonly forbidden?: Forbidden
   readonly packer?: ManifestPacker
   /** For what the server repeats under limits, beside `admission` in `parts`. */
-  readonly limits?: RepeatLimits | undefined
+  readonly limits?: CacheLimits | undefined
   /** False: the operator does not trust it. */
   readonly trusted?: boolean
   /** Another server stands in front of the same gateway, and repeats what the first has answered. */
@@ -149,7 +149,7 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
   const thrown: unknown[] = []
   const watched = watchSteps()
   const resources = new SampleRings(new SharedArrayBuffer(SampleRings.bytesFor(1)), 0)
-  const listening = async (repeated: Parameters<typeof edgeListeners>[0]['repeated']) => {
+  const listening = async (responseCache: Parameters<typeof edgeListeners>[0]['responseCache']) => {
     const onThrow = (error: unknown): unknown => thrown.push(error)
     const listeners = edgeListeners({
       gateway,
@@ -158,17 +158,17 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
       clock: systemClock,
       resources,
       serve: { host: '127.0.0.1', port: 0, stallMs: 10_000, flowsMax: 1000, onThrow },
-      repeated,
+      responseCache,
     })
     await listeners.listening
     return listeners
   }
   const signing = (given.parts?.signer ?? own).borrowed
   const group = given.isShared === true ? new Int32Array(new SharedArrayBuffer(4)) : undefined
-  const repeated = { maxBytes: 2 ** 24, limits: given.limits, signing, group }
-  const server = await listening(repeated)
+  const cached = { maxBytes: 2 ** 24, limits: given.limits, signing, group }
+  const server = await listening(cached)
   const stepwise = await listening({ maxBytes: 0 })
-  const other = given.isShared === true ? await listening(repeated) : undefined
+  const other = given.isShared === true ? await listening(cached) : undefined
   const url = `http://127.0.0.1:${server.port}`
   return {
     url,

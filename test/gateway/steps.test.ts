@@ -69,7 +69,7 @@ async function scene(t: Test, seen: Set<string>): Promise<Scene> {
     watched,
     async takes(path, status, expected, headers = {}) {
       watched.taken()
-      // Nothing is repeated there: each request goes through the steps.
+      // The response cache is off there: each request goes through the steps.
       const answered = await askAt(on.stepwiseUrl, path, 'GET', headers)
       const [ran = []] = watched.taken()
       // A file that was just written may be checked once more.

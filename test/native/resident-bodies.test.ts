@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
 import { mappedBy, openMapped } from '../../native/mapped/mapped.js'
-import { answerNumbers, count } from '../../native/server/repeats.js'
+import { answerNumbers, count } from '../../native/server/cache-table.js'
 import { openWire, servedBy } from '../../native/server/server.js'
 import { pause } from '../../src/actor/clock.js'
 import { Residence, Ticks } from '../../src/store/residence.js'
@@ -14,7 +14,7 @@ import { scratch } from '../scratch.js'
 const bodyBytes = 50_000
 const fileBytes = 200_000
 const offset = 70_000
-const skip = (servedBy === 'fallback' || mappedBy === 'fallback') && 'the fallback repeats nothing'
+const skip = (servedBy === 'fallback' || mappedBy === 'fallback') && 'the fallback has no response cache'
 
 t.test('what is not in memory is no answer of the server', { skip }, async (t) => {
   const path = join(scratch('resident-bodies'), 'file')
@@ -30,7 +30,7 @@ t.test('what is not in memory is no answer of the server', { skip }, async (t) =
       heard += 1
     },
   )
-  const table = wire.repeats?.(20_000, [])
+  const table = wire.responseCache?.(20_000, [])
   if (table === undefined) throw new Error('it repeats nothing')
   const ticks = new Ticks()
   const here = new Residence(fileBytes, ticks)

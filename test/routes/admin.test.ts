@@ -1,7 +1,7 @@
 import t from 'tap'
 import { silentLog } from '../../src/actor/log.js'
 import { AdminKey } from '../../src/routes/admin/admin-key.js'
-import { AdminRoute } from '../../src/routes/admin/admin-route.js'
+import { adminRoute } from '../../src/routes/admin/admin-route.js'
 import { done, type Order } from '../../src/routes/admin/order.js'
 import { stage } from '../gateway/rig.js'
 
@@ -29,13 +29,13 @@ const orders: Order[] = [
 t.test(
   'an order needs the key; what is wrong with it is said, sniffed by nobody and never kept',
   async (t) => {
-    const route = new AdminRoute(
-      '/gateway',
-      new AdminKey('open sesame'),
+    const route = adminRoute({
+      pathPrefix: '/gateway',
+      key: new AdminKey('open sesame'),
       orders,
-      silentLog,
-      () => '192.0.2.1',
-    )
+      log: silentLog,
+      clientOf: () => '192.0.2.1',
+    })
     const gateway = await stage({ routes: [route] })
     const authorization = 'Bearer open sesame'
     const rows: [

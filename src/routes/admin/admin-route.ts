@@ -12,24 +12,27 @@ import type { Order, OrderAnswer } from './order.js'
 
 const bodyMaxBytes = 100_000
 
-/** Everything under `{prefix}/admin/`: the key first, then the order, then its body. Never rate limited, never cached. */
-export class AdminRoute implements Route {
+export interface AdminRouteParts {
+  readonly pathPrefix: string
+  readonly key: AdminKey
+  /** At least one. */
+  readonly orders: readonly Order[]
+  readonly log: Log
+  /** Address of the client, for the audit. */
+  readonly clientOf: (request: Request) => string
+  /** For the times of changes in the history. Absent: who passed the order on notes it. */
+  readonly clock?: Clock
+}
+
+class AdminRoute implements Route {
   readonly family = 'other'
   readonly isForOperators = true
   readonly path: string
   readonly methods = ['GET', 'HEAD', 'PUT', 'POST', 'DELETE', 'PATCH']
   readonly about: Operations
 
-  constructor(
-    pathPrefix: string,
-    private readonly key: AdminKey,
-    private readonly orders: readonly Order[],
-    private readonly log: Log,
-    /** Address of the client, for the audit. */
-    private readonly clientOf: (request: Request) => string,
-    /** For the times of changes in the history. Absent: who passed the order on notes it. */
-    private readonly clock?: Clock,
-  ) {
+  constructor(private readonly parts: AdminRouteParts) {
+    const { pathPrefix, orders } = parts
     this.path = `${pathPrefix}/admin/`
     const [first, ...others] = orders.map((order) => operationOf(this.path, order))
     if (first === undefined) throw new Error('an admin route without orders')
@@ -38,9 +41,9 @@ export class AdminRoute implements Route {
 
   async handle(request: Request, reply: Reply, first: string): Promise<void> {
     const sendAnswer = (answer: OrderAnswer): void => answerSmall(request, reply, first, smallOf(answer))
-    if (!this.key.opens(request)) return sendAnswer({ status: 401, body: 'Unauthorized' })
+    if (!this.parts.key.opens(request)) return sendAnswer({ status: 401, body: 'Unauthorized' })
     const path = request.path.slice(this.path.length).replace(/\/$/, '')
-    const here = this.orders.filter((order) => isAt(order, path))
+    const here = this.parts.orders.filter((order) => isAt(order, path))
     const method = request.method === 'HEAD' ? 'GET' : request.method
     const order = here.find((one) => one.method === method)
     if (order === undefined) {
@@ -52,7 +55,7 @@ export class AdminRoute implements Route {
       )
     }
     const { query } = request
-    const client = this.clientOf(request)
+    const client = this.parts.clientOf(request)
     const body = await readJson(request, order.bodyMaxBytes ?? bodyMaxBytes)
     if (isRefusal(body)) {
       const answer = refusedAnswer(body)
@@ -68,15 +71,20 @@ export class AdminRoute implements Route {
     }
     try {
       const outcome = await order.act(call)
-      if (this.clock !== undefined && method !== 'GET' && outcome.status < 300)
-        noteChange({ kind: 'order', what: changeIn(method, path, body.json), by: call.by }, this.clock.now())
+      if (this.parts.clock !== undefined && method !== 'GET' && outcome.status < 300)
+        noteChange({ kind: 'order', what: changeIn(method, path, body.json), by: call.by }, this.parts.clock.now())
       sendAnswer(outcome)
     } catch (error) {
       // An exception in an order must not end the gateway; the operator gets its message.
-      this.log.error({ err: error, path: request.path }, 'an admin order failed')
+      this.parts.log.error({ err: error, path: request.path }, 'an admin order failed')
       sendAnswer({ status: 500, body: error instanceof Error ? error.message : String(error) })
     }
   }
+}
+
+/** Everything under `{prefix}/admin/`: the key first, then the order, then its body. Never rate limited, never cached. */
+export function adminRoute(parts: AdminRouteParts): Route {
+  return new AdminRoute(parts)
 }
 
 const bodyShownMaxLength = 500

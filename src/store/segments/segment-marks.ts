@@ -100,7 +100,7 @@ export class SegmentMarks {
   }
 
   /**
-   * Where it stands whether the record was requested again: a bit of a number. For who repeats what was requested here already,
+   * Where it stands whether the record was requested again: a bit of a number. For the response cache,
    * and of which `ask` hears no more.
    */
   againBit(cell: number, slot: number): Cell & { readonly bit: number } {

@@ -7,35 +7,35 @@ import {
   conditionsMax,
   count as counts,
   number,
-  type RepeatTable,
+  type CacheTable,
   rule,
-} from '../../native/server/repeats.js'
+} from '../../native/server/cache-table.js'
 import type { Wire } from '../../native/server/wire.js'
 import type { Cell } from '../actor/shared.js'
 import type { SipSecret } from '../format/half-sip-hash.js'
 import type { IpRange } from '../format/ip.js'
 
-/** Whether the server repeats answers by itself, and which. */
-export interface RepeatOptions {
+/** The response cache of a server: its size, and which requests it answers. */
+export interface ResponseCacheOptions {
   /** Memory for them. */
   readonly maxBytes: number
   /** Header lines that change none of them (native/server/plain-lines.h). */
   readonly plain: readonly string[]
   /** Hears of some of them: milliseconds since 1970, bytes of the body, answers since the one before, path. */
   readonly onSample: (ms: number, bytes: number, count: number, path: string) => void
-  /** Absent: no answer that has a price is repeated. */
-  readonly limits?: RepeatLimits | undefined
+  /** Absent: no answer that has a price is cached. */
+  readonly limits?: CacheLimits | undefined
   /** Absent: an answer is over with its signature. */
-  readonly signing?: RepeatSigning | undefined
+  readonly signing?: CacheSigning | undefined
   /**
-   * Shared memory that the threads of this program have in common and nobody else has: what one of them has answered, the others
-   * repeat, too. Absent: each decides for itself.
+   * Shared memory that the threads of this program have in common and nobody else has: what one of them has cached, the others
+   * answer, too. Absent: each decides for itself.
    */
   readonly group?: Int32Array | undefined
 }
 
 /** With what the server signs answers anew that are the same but for the second, or for HEAD in place of GET. */
-export interface RepeatSigning {
+export interface CacheSigning {
   readonly key: BorrowedKey
   /** So old may a signature be when it goes out. */
   readonly reuseSeconds: number
@@ -49,7 +49,7 @@ export interface BorrowedBuckets {
 }
 
 /** What the server needs to take the tokens of an answer by itself. */
-export interface RepeatLimits {
+export interface CacheLimits {
   readonly ip: BorrowedBuckets
   readonly resource: BorrowedBuckets
   /** The key of the hash by which buckets of clients are placed. */
@@ -109,7 +109,7 @@ export interface CountPlaces {
   /** Bytes of bodies. */
   readonly bytes: number
   readonly hits: number
-  readonly repeated: number
+  readonly cached: number
   /** Names that were known. Absent: none was requested. */
   readonly names?: number
   /** The first of one more buckets than there are bounds, in seconds; the sum of them follows. */
@@ -120,7 +120,7 @@ export interface CountPlaces {
 }
 
 /** The answer to all requests of a method, host and path that have plain header lines only, while its conditions hold. */
-export interface RepeatedAnswer {
+export interface CachedAnswer {
   /** The whole; the 304 to the client that sends `tag`; or any one range. */
   readonly variant: 'whole' | 'unchanged' | 'part'
   readonly method: 'GET' | 'HEAD'
@@ -166,17 +166,17 @@ function rangesIn(ranges: readonly IpRange[]): Int32Array {
   return Int32Array.from(ranges.flatMap(({ words, bits }) => [...words, bits]))
 }
 
-function listsOf({ trusted, exempt }: Pick<RepeatLimits, 'trusted' | 'exempt'>): {
+function listsOf({ trusted, exempt }: Pick<CacheLimits, 'trusted' | 'exempt'>): {
   readonly trusted: Int32Array
   readonly exempt: Int32Array
 } {
   return { trusted: rangesIn(trusted), exempt: rangesIn(exempt) }
 }
 
-/** Gives answers to the server, which repeats them without a word to JavaScript. */
-export class Repeater {
+/** Fills the response cache of a server, which answers from it without a call into JavaScript. */
+export class ResponseCache {
   readonly #wire: Wire
-  readonly #table: RepeatTable
+  readonly #table: CacheTable
   readonly #numbers = new Float64Array(answerNumbers)
   readonly #cells = new WeakMap<Int32Array, number>()
   readonly #tallies = new WeakMap<CountPlaces, number>()
@@ -186,8 +186,8 @@ export class Repeater {
 
   constructor(
     wire: Wire,
-    table: RepeatTable,
-    private readonly options: RepeatOptions,
+    table: CacheTable,
+    private readonly options: ResponseCacheOptions,
   ) {
     this.#wire = wire
     this.#table = table
@@ -211,7 +211,7 @@ export class Repeater {
   }
 
   /** From now on the server may give this answer by itself. */
-  offer(answer: RepeatedAnswer): void {
+  put(answer: CachedAnswer): void {
     const { host, path, tag, before, after, shown, conditions, requested, price } = answer
     if (price !== 'none' && this.options.limits === undefined) return
     const key = typeof price === 'string' ? { one: 0, two: 0 } : price
@@ -268,7 +268,7 @@ export class Repeater {
   }
 
   /** From now on clients are distinguished by these lists, also on connections that are open. */
-  useClients(lists: Pick<RepeatLimits, 'trusted' | 'exempt'>): void {
+  useClients(lists: Pick<CacheLimits, 'trusted' | 'exempt'>): void {
     if (this.options.limits !== undefined) this.#table.clients(listsOf(lists))
   }
 
@@ -278,7 +278,7 @@ export class Repeater {
     this.#leaving.clear()
   }
 
-  #limit({ ip, resource, ipv6PrefixBits, secret, ...limits }: RepeatLimits): void {
+  #limit({ ip, resource, ipv6PrefixBits, secret, ...limits }: CacheLimits): void {
     const rules = new Float64Array(rule.count)
     rules.set([ip.blocks, resource.blocks, ipv6PrefixBits, secret.low, secret.high])
     const places = Float64Array.of(limits.requests, limits.ipTokens, limits.resourceTokens)

@@ -12,7 +12,7 @@ import { openFiles } from '../open-files.js'
 import { scratch } from '../scratch.js'
 import { connect, serve } from './transport.js'
 
-/** What repeated answers must not take from others: turns of the loop, memory, and the grace of a server that closes. */
+/** What cached answers must not take from others: turns of the loop, memory, and the grace of a server that closes. */
 
 /** Collects garbage; what is freed with it is freed in turns of their own. */
 async function collect(): Promise<void> {
@@ -22,18 +22,18 @@ async function collect(): Promise<void> {
   }
 }
 
-const skip = servedBy === 'fallback' && 'the fallback repeats nothing'
+const skip = servedBy === 'fallback' && 'the fallback has no response cache'
 const asking = 'GET /a HTTP/1.1\r\nHost: a\r\n\r\n'
 let folders = 0
 
-/** A server that answers with files of this size, of which it keeps one open, and has each answer repeated. */
+/** A server that answers with files of this size, of which it keeps one open, and has each answer cached. */
 function serving(sizeBytes: number, { maxBytes = 2 ** 22, stallMs = 10_000, connectionsMax = 1024 } = {}) {
   folders += 1
   const folder = scratch(`repeating-server-${folders}`)
   for (const name of ['0', '1']) writeFileSync(`${folder}/${name}`, Buffer.alloc(sizeBytes, name))
   const files = new MappedFiles({ mappedMaxBytes: 2 ** 30, filesMax: 1, believeMs: 60_000 }, systemClock)
   const meters = new Float64Array(new SharedArrayBuffer(800))
-  const places = { whole: 0, aborted: 1, left: 2, stalled: 3, broken: 4, bytes: 5, hits: 6, repeated: 7 }
+  const places = { whole: 0, aborted: 1, left: 2, stalled: 3, broken: 4, bytes: 5, hits: 6, cached: 7 }
   const tally = { meters, ...places, buckets: 9, bounds: [1] }
   const thrown: unknown[] = []
   const server = serve(
@@ -48,14 +48,14 @@ function serving(sizeBytes: number, { maxBytes = 2 ** 22, stallMs = 10_000, conn
       connectionsMax,
       flowsMax: 10,
       onThrow: (error) => thrown.push(error),
-      repeats: { maxBytes, plain: plainLines, onSample: () => undefined },
+      responseCache: { maxBytes, plain: plainLines, onSample: () => undefined },
     },
   )
   function open(which: number, path = '/a') {
     const file = files.open(`${folder}/${which}`)
     const borrowed = file?.lend?.()
     if (file === undefined || borrowed === undefined) throw new Error('not mapped')
-    server.repeater?.offer({
+    server.responseCache?.put({
       variant: 'whole',
       method: 'GET',
       host: 'a',
@@ -86,7 +86,7 @@ function serving(sizeBytes: number, { maxBytes = 2 ** 22, stallMs = 10_000, conn
     aborted: () => meters[1] ?? 0,
     stalled: () => meters[3] ?? 0,
     bytes: () => meters[5] ?? 0,
-    repeated: () => meters[7] ?? 0,
+    fromCache: () => meters[7] ?? 0,
   }
   /** Descriptors of this process for the first file. */
   const descriptors = (): number => openFiles(folder).filter((path) => path === `${folder}/0`).length
@@ -112,7 +112,7 @@ t.test('however many files are opened, their answers can be offered', { skip }, 
 t.test('a full table takes new answers, and spares what is asked for', { skip }, async (t) => {
   const { server, open, close, whole } = serving(10, { maxBytes: 2 ** 14 })
   const socket = await connected(server.port)
-  const isRepeated = async (path: string): Promise<boolean> => {
+  const isFromCache = async (path: string): Promise<boolean> => {
     const before = whole()
     // The first one may be the handler's: that the bytes are in memory is believed for a second, and found out by it.
     for (const _try of [1, 2]) {
@@ -125,11 +125,11 @@ t.test('a full table takes new answers, and spares what is asked for', { skip },
   open(0, '/popular').close()
   for (let at = 0; at < 500; at += 1) {
     open(0, `/${at}`).close()
-    if (at % 10 === 0) t.ok(await isRepeated('/popular'))
+    if (at % 10 === 0) t.ok(await isFromCache('/popular'))
   }
-  t.ok((server.repeater?.usage.answers ?? 0) < 100, 'it is full')
-  t.ok((server.repeater?.usage.bytes ?? 0) <= 2 ** 14, 'and within its bound')
-  for (let at = 480; at < 500; at += 1) t.ok(await isRepeated(`/${at}`), `${at}`)
+  t.ok((server.responseCache?.usage.answers ?? 0) < 100, 'it is full')
+  t.ok((server.responseCache?.usage.bytes ?? 0) <= 2 ** 14, 'and within its bound')
+  for (let at = 480; at < 500; at += 1) t.ok(await isFromCache(`/${at}`), `${at}`)
   socket.destroy()
   await close(0)
 })
@@ -137,25 +137,25 @@ t.test('a full table takes new answers, and spares what is asked for', { skip },
 t.test('where all answers were asked for, room is made after a look at some of them', { skip }, async (t) => {
   const { server, open, close, whole } = serving(10, { maxBytes: 2 ** 18 })
   const socket = await connected(server.port)
-  const isRepeated = async (path: string): Promise<boolean> => {
+  const isFromCache = async (path: string): Promise<boolean> => {
     const before = whole()
     const answered = once(socket, 'data')
     socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
     await answered
     return whole() > before
   }
-  const answers = (): number => server.repeater?.usage.answers ?? 0
+  const answers = (): number => server.responseCache?.usage.answers ?? 0
   // From then on the bytes of the file are believed to be in memory.
-  while (!(await isRepeated('/a')));
-  let [offered, repeated] = [0, 0]
+  while (!(await isFromCache('/a')));
+  let [offered, cached] = [0, 0]
   for (let before = 0; answers() > before; offered += 1) {
     before = answers()
     open(0, `/${1000 + offered}`).close()
-    if (answers() > before && (await isRepeated(`/${1000 + offered}`))) repeated += 1
+    if (answers() > before && (await isFromCache(`/${1000 + offered}`))) cached += 1
   }
-  t.ok(repeated > 500)
-  t.equal(repeated, offered - 1, 'the last one made another go, and all of those had been asked for')
-  t.ok(await isRepeated('/a'), 'the oldest was spared')
+  t.ok(cached > 500)
+  t.equal(cached, offered - 1, 'the last one made another go, and all of those had been asked for')
+  t.ok(await isFromCache('/a'), 'the oldest was spared')
   socket.destroy()
   await close(0)
 })
@@ -179,7 +179,7 @@ t.test('a client that sends requests without end gets no more of a turn than oth
   await close(0)
 })
 
-t.test('a closing server waits for clients that take a repeated answer slowly', { skip }, async (t) => {
+t.test('a closing server waits for clients that take a cached answer slowly', { skip }, async (t) => {
   const { server, close, whole, aborted } = serving(250_000)
   const socket = await connected(server.port)
   let got = 0
@@ -191,7 +191,7 @@ t.test('a closing server waits for clients that take a repeated answer slowly', 
   const first = got
   socket.pause()
   socket.write(asking.repeat(100))
-  await eventually('an answer is being sent', () => server.repeater?.isSending === true)
+  await eventually('an answer is being sent', () => server.responseCache?.isSending === true)
   const closing = close(5000)
   const ended = new Promise((resolve) => socket.on('close', resolve))
   setTimeout(() => socket.resume(), 100)
@@ -204,7 +204,7 @@ t.test('a closing server waits for clients that take a repeated answer slowly', 
 
 t.test('a large body goes on where its file is not kept open any more', { skip }, async (t) => {
   const sizeBytes = 2 ** 20
-  const { server, open, close, descriptors, repeated, aborted, bytes } = serving(sizeBytes)
+  const { server, open, close, descriptors, fromCache, aborted, bytes } = serving(sizeBytes)
   open(0).close()
   const sockets: Socket[] = []
   const bodies: Promise<Buffer>[] = []
@@ -215,8 +215,8 @@ t.test('a large body goes on where its file is not kept open any more', { skip }
     socket.write(asking)
     sockets.push(socket)
   }
-  await eventually('three answers were repeated', () => repeated() === 3)
-  t.equal(server.repeater?.isSending, true)
+  await eventually('three answers came from the cache', () => fromCache() === 3)
+  t.equal(server.responseCache?.isSending, true)
   t.equal(bytes(), 0, 'bytes are counted at the end')
   open(1).close()
   await collect()
@@ -232,13 +232,13 @@ t.test('a large body goes on where its file is not kept open any more', { skip }
     return descriptors() === 0
   })
   t.equal(bytes(), before + 2 * sizeBytes)
-  t.equal(server.repeater?.isSending, false)
+  t.equal(server.responseCache?.isSending, false)
   for (const socket of sockets) socket.destroy()
   await close(0)
 })
 
 t.test('few large bodies wait for slow clients; others are answered by the handler', { skip }, async (t) => {
-  const { server, open, close, repeated } = serving(2 ** 20, { connectionsMax: 32 })
+  const { server, open, close, fromCache } = serving(2 ** 20, { connectionsMax: 32 })
   open(0).close()
   const sockets: Socket[] = []
   for (let at = 0; at < 8; at += 1) {
@@ -247,14 +247,14 @@ t.test('few large bodies wait for slow clients; others are answered by the handl
     socket.write(asking)
     sockets.push(socket)
   }
-  await eventually('eight answers were repeated or are under way', () => repeated() + server.flows === 8)
-  t.equal(repeated(), 4, 'an eighth of the connections')
+  await eventually('eight answers came from the cache or are under way', () => fromCache() + server.flows === 8)
+  t.equal(fromCache(), 4, 'an eighth of the connections')
   for (const socket of sockets) socket.destroy()
-  await eventually('nothing is being sent', () => server.repeater?.isSending === false && server.flows === 0)
+  await eventually('nothing is being sent', () => server.responseCache?.isSending === false && server.flows === 0)
   const socket = await connected(server.port)
   socket.write(asking)
   t.equal((await bodyOf(socket, 2 ** 20)).length, 2 ** 20)
-  t.equal(repeated(), 5, 'then it repeats again')
+  t.equal(fromCache(), 5, 'then it answers from its cache again')
   socket.destroy()
   await close(0)
 })
@@ -291,7 +291,7 @@ t.test('a client that takes nothing of a large body is let go', { skip }, async 
   socket.write(asking)
   await eventually('one answer has stalled', () => stalled() === 1)
   t.equal(aborted(), 1)
-  t.equal(server.repeater?.isSending, false)
+  t.equal(server.responseCache?.isSending, false)
   socket.destroy()
   await close(0)
 })

@@ -29,7 +29,7 @@ const broken = refuse('upstream', 'upstream', 'the manifest could not be read to
 const tooLarge = refuse('too-large', 'client', 'Manifest too large to resolve')
 
 /** Answers paths below manifests: with the content that stands there. */
-export class ManifestRoute {
+export class ManifestHandler {
   constructor(
     private readonly requestLog: RequestLog,
     private readonly locator: Locator,

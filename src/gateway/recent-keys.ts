@@ -6,7 +6,7 @@ const places = 131_072
  * An answer enters a full response cache only at its second request, so that single requests evict nothing. After a collision of
  * hashes an answer enters at its first request, which does no harm.
  */
-export class RecentAnswers {
+export class RecentKeys {
   readonly #marks = new Int32Array(places)
 
   /** True where the answer was requested before and is still in the table. Notes it. */

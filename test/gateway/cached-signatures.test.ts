@@ -6,7 +6,7 @@ import { MappedFiles } from '../../src/store/mapped.js'
 import { verifiedByFirst, verifiedBySecond } from '../attest/verifiers.js'
 import { eventually } from '../eventually.js'
 import { someId } from '../source/rig.js'
-import { comparable, isRepeated, type Rig, repeating, skip, warm } from './repeating-rig.js'
+import { comparable, isFromCache, type Rig, cachingRig, skip, warm } from './response-cache-rig.js'
 import { type Answered, askAt, freshened, stage } from './rig.js'
 
 /** Signatures that the server makes by itself are those that the steps would have made. */
@@ -67,7 +67,7 @@ async function isAsSigned(
 t.jobs = 2
 for (const bindRequest of [true, false])
   t.test(`what is too old is signed anew, bound ${bindRequest}`, { skip, buffered: true }, async (t) => {
-    const rig = await repeating(1, { bindRequest })
+    const rig = await cachingRig(1, { bindRequest })
     const id = await rig.put(Buffer.from('signed '.repeat(100)), {
       height: 90,
       header: headerWith(
@@ -89,12 +89,12 @@ for (const bindRequest of [true, false])
     for (let round = 0; round < 2; round += 1) {
       await signaturesAreOld()
       for (const wish of wishes) {
-        const before = rig.repeated()
+        const before = rig.fromCache()
         const startedMs = Date.now()
         let found = await rig.edge.ask(`/${id}`, wish)
         // Once a second the steps look whether its bytes are still in memory.
-        if (rig.repeated() === before) found = await rig.edge.ask(`/${id}`, wish)
-        t.ok(rig.repeated() > before, `${JSON.stringify(wish)} is repeated`)
+        if (rig.fromCache() === before) found = await rig.edge.ask(`/${id}`, wish)
+        t.ok(rig.fromCache() > before, `${JSON.stringify(wish)} is cached`)
         const tookSeconds = () => Math.ceil((Date.now() - startedMs) / 1000)
         await isAsSigned(t, rig, `/${id}`, wish, found)
         if (found.status === 304) continue
@@ -109,7 +109,7 @@ for (const bindRequest of [true, false])
   })
 
 t.test('HEAD is answered by what is known of GET, with a signature of its own', { skip }, async (t) => {
-  const rig = await repeating()
+  const rig = await cachingRig()
   const id = await rig.put(Buffer.from('headed '.repeat(100)), { header: headerWith(['A', 'b']) })
   for (const path of [`/${id}`, `/raw/${id}`]) {
     await warm(rig, path)
@@ -118,7 +118,7 @@ t.test('HEAD is answered by what is known of GET, with a signature of its own', 
       const wish = { method: 'HEAD', headers }
       let found: Answered | undefined
       t.ok(
-        await isRepeated(rig, async () => {
+        await isFromCache(rig, async () => {
           found = await rig.edge.ask(path, wish)
         }),
         'the first HEAD of all',
@@ -132,9 +132,9 @@ t.test('HEAD is answered by what is known of GET, with a signature of its own', 
     }
     const part = { method: 'HEAD', headers: { range: 'bytes=1-2' } }
     await warm(rig, path, { headers: part.headers })
-    const before = rig.repeated()
+    const before = rig.fromCache()
     t.equal((await rig.edge.ask(path, part)).status, 206)
-    t.equal(rig.repeated(), before, 'a part is for the steps')
+    t.equal(rig.fromCache(), before, 'a part is for the steps')
   }
   await rig.edge.ask(`/${id}`, { method: 'HEAD' })
   rig.block('id', idBytes(id as Id))
@@ -143,17 +143,17 @@ t.test('HEAD is answered by what is known of GET, with a signature of its own', 
 })
 
 t.test('what the server cannot sign is signed by the steps', { skip }, async (t) => {
-  const rig = await repeating()
+  const rig = await cachingRig()
   const id = await rig.put(Buffer.from('twice '.repeat(100)), { header: headerWith(['A', 'b'], ['A', 'c']) })
   await warm(rig, `/${id}`)
-  const before = rig.repeated()
+  const before = rig.fromCache()
   const found = await rig.edge.ask(`/${id}`, { method: 'HEAD' })
-  t.equal(rig.repeated(), before, 'lines of one name are one component')
+  t.equal(rig.fromCache(), before, 'lines of one name are one component')
   await isAsSigned(t, rig, `/${id}`, { method: 'HEAD' }, found)
-  t.ok(await isRepeated(rig, () => rig.edge.ask(`/${id}`)), 'GET stays')
+  t.ok(await isFromCache(rig, () => rig.edge.ask(`/${id}`)), 'GET stays')
   t.ok(
-    await isRepeated(rig, () => rig.edge.ask(`/${id}`, { method: 'HEAD' })),
-    'and HEAD is repeated from now on',
+    await isFromCache(rig, () => rig.edge.ask(`/${id}`, { method: 'HEAD' })),
+    'and HEAD is cached from now on',
   )
   await rig.close()
 })
@@ -166,15 +166,15 @@ t.test(
     let path = ''
     const blobs = { path: () => path, open: (from: string) => files.open(from) }
     const edge = await stage({ parts: { blobs } })
-    const rig = { edge, repeated: () => edge.meters.value('answers_repeated_total', {}) } as Rig
+    const rig = { edge, fromCache: () => edge.meters.value('answers_repeated_total', {}) } as Rig
     const id = someId()
     path = await edge.keep(id, Buffer.alloc(3_000_000, 'file '))
     const wish = { headers: { range: 'bytes=0-9' } }
     await edge.ask(`/${id}`, wish)
     await signaturesAreOld()
-    const before = rig.repeated()
+    const before = rig.fromCache()
     await edge.ask(`/${id}`, wish)
-    t.equal(rig.repeated(), before)
+    t.equal(rig.fromCache(), before)
     await edge.close()
     files.close()
   },

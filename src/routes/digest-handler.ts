@@ -14,7 +14,7 @@ import type { RequestLog } from '../serving/request-log.js'
 const forever: Naming = { lines: [], block: '', caching: { stable: true } }
 
 /** Answers with content by the SHA-256 of its bytes, as base64url; out of the local store only. */
-export class DigestRoute {
+export class DigestHandler {
   readonly #path: string
   /** What it answers. */
   readonly operations: readonly Described[]

@@ -6,8 +6,8 @@ import type { Operations } from '../http/operation.js'
 import { answerText } from '../serving/exchange-answers.js'
 import type { Exchange } from '../serving/request-exchange.js'
 import type { RequestLog } from '../serving/request-log.js'
-import type { ManifestAsk, ManifestRoute } from './manifest-route.js'
-import type { TextRoute } from './text-route.js'
+import type { ManifestAsk, ManifestHandler } from './manifest-handler.js'
+import type { TextHandler } from './text-handler.js'
 
 /** A path that names content. */
 export interface Target {
@@ -119,13 +119,13 @@ export function methodsOf(kind: Target['kind']): readonly string[] {
 }
 
 /** Answers everything that names content by id. */
-export class DataRoute {
+export class ContentHandler {
   constructor(
     private readonly requestLog: RequestLog,
     private readonly locator: Locator,
     private readonly delivery: Delivery,
-    private readonly manifests: ManifestRoute,
-    private readonly texts: TextRoute,
+    private readonly manifests: ManifestHandler,
+    private readonly texts: TextHandler,
   ) {}
 
   handle(exchange: Exchange, target: Target): void {

@@ -1,4 +1,4 @@
-// Calls by which JavaScript puts answers into the table of those that are repeated (ready.h). Every number is checked: a place that is
+// Calls by which JavaScript fills the response cache (response-cache.h). Every number is checked: a place that is
 // none, a length that does not fit or a bound that is no 32-bit number is an exception, and nothing was put.
 #include <errno.h>
 #include <sys/random.h>
@@ -41,7 +41,7 @@ struct Numbers {
   }
 };
 
-bool readConditions(const std::vector<Cells>& known, Numbers* numbers, Proposed* to) {
+bool readConditions(const std::vector<Cells>& known, Numbers* numbers, NewEntry* to) {
   to->conditionCount = static_cast<size_t>(numbers->whole(kConditionCount, kConditionsMax));
   for (size_t at = 0; at < to->conditionCount && numbers->good; at += 1) {
     size_t first = kFirstCondition + at * kConditionNumbers;
@@ -53,7 +53,7 @@ bool readConditions(const std::vector<Cells>& known, Numbers* numbers, Proposed*
   return numbers->good;
 }
 
-bool readNoted(const std::vector<Cells>& known, Numbers* numbers, Proposed* to) {
+bool readNoted(const std::vector<Cells>& known, Numbers* numbers, NewEntry* to) {
   to->noted = nullptr;
   to->notedMask = 0;
   if (numbers->start[kNotedCells] < 0) return true;
@@ -64,16 +64,16 @@ bool readNoted(const std::vector<Cells>& known, Numbers* numbers, Proposed* to) 
   return numbers->good;
 }
 
-bool readBody(const ReadyAnswers& ready, Numbers* numbers, Proposed* to) {
-  if (ready.regions.empty() || ready.tallies.empty()) return false;
-  to->region = static_cast<size_t>(numbers->whole(kRegionOf, ready.regions.size() - 1));
-  to->tally = static_cast<size_t>(numbers->whole(kTallyOf, ready.tallies.size() - 1));
+bool readBody(const ResponseCache& cache, Numbers* numbers, NewEntry* to) {
+  if (cache.regions.empty() || cache.tallies.empty()) return false;
+  to->region = static_cast<size_t>(numbers->whole(kRegionOf, cache.regions.size() - 1));
+  to->tally = static_cast<size_t>(numbers->whole(kTallyOf, cache.tallies.size() - 1));
   to->sizeBytes = static_cast<size_t>(numbers->whole(kSizeBytes, static_cast<uint64_t>(kExact) - 1));
   to->hasBody = numbers->whole(kHasBody, 1) == 1;
   to->offset = 0;
-  if (!numbers->good || !ready.regions[to->region].open) return false;
+  if (!numbers->good || !cache.regions[to->region].open) return false;
   if (!to->hasBody) return true;
-  size_t length = ready.regions[to->region].length;
+  size_t length = cache.regions[to->region].length;
   if (to->sizeBytes == 0 || to->sizeBytes > length) return false;
   to->offset = static_cast<size_t>(numbers->whole(kOffset, length - to->sizeBytes));
   return numbers->good;
@@ -101,11 +101,11 @@ bool readRanges(const int32_t* numbers, size_t count, std::vector<IpRange>* to) 
   return true;
 }
 
-bool readText(Numbers* numbers, size_t textBytes, const uint8_t* outbox, Proposed* to) {
+bool readText(Numbers* numbers, size_t textBytes, const uint8_t* outbox, NewEntry* to) {
   size_t* lengths[6] = {&to->host, &to->target, &to->tag, &to->before, &to->after, &to->shown};
   size_t all = 0;
   for (size_t at = 0; at < 6; at += 1) {
-    *lengths[at] = static_cast<size_t>(numbers->whole(kHostBytes + at, kReadyTextMax));
+    *lengths[at] = static_cast<size_t>(numbers->whole(kHostBytes + at, kEntryTextMax));
     all += *lengths[at];
   }
   to->text = reinterpret_cast<const char*>(outbox);
@@ -114,7 +114,7 @@ bool readText(Numbers* numbers, size_t textBytes, const uint8_t* outbox, Propose
 
 // Nothing is kept for a region any more, and its number may be another one's.
 void letGo(Listener* listener, size_t region) {
-  listener->server()->repeats()->ready.regions[region].kept = false;
+  listener->server()->cacheState()->cache.regions[region].kept = false;
   for (size_t at = 0; at < kRegionRefs; at += 1) {
     napi_ref kept = std::exchange(listener->regions[kRegionRefs * region + at], nullptr);
     if (kept != nullptr) napi_delete_reference(listener->env, kept);
@@ -123,38 +123,38 @@ void letGo(Listener* listener, size_t region) {
 
 }  // namespace
 
-// repeatOpen(listener, maxBytes, plain, every): answers are put and repeated from now on. `plain`: see plain-lines.h. `every`: header
+// cacheOpen(listener, maxBytes, plain, every): entries are put and answered from, from now on. `plain`: see plain-lines.h. `every`: header
 // lines of every answer, each with CRLF in front.
-napi_value repeatOpen(napi_env env, napi_callback_info info) {
-  Arguments arguments(env, info, "repeatOpen");
+napi_value cacheOpen(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "cacheOpen");
   Server* server = serverOf(arguments);
-  size_t maxBytes = static_cast<size_t>(arguments.integer(1, 1, kReadyBytesMax));
-  std::string plain = arguments.text(2, kReadyTextMax), every = arguments.text(3, kReadyTextMax);
+  size_t maxBytes = static_cast<size_t>(arguments.integer(1, 1, kCacheBytesMax));
+  std::string plain = arguments.text(2, kEntryTextMax), every = arguments.text(3, kEntryTextMax);
   if (!arguments.good || server == nullptr) return nullptr;
-  if (server->repeats() != nullptr) return fail(env, "repeatOpen", EALREADY);
+  if (server->cacheState() != nullptr) return fail(env, "cacheOpen", EALREADY);
   uint64_t seed = 0;
   if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) return fail(env, "getrandom", errno);
-  server->repeatWith(maxBytes, seed, plain, std::move(every));
+  server->openCache(maxBytes, seed, plain, std::move(every));
   return nullptr;
 }
 
-// repeatCells(listener, cells) -> the number by which conditions name this Int32Array of shared memory
-napi_value repeatCells(napi_env env, napi_callback_info info) {
-  Arguments arguments(env, info, "repeatCells");
+// cacheCells(listener, cells) -> the number by which conditions name this Int32Array of shared memory
+napi_value cacheCells(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "cacheCells");
   Listener* listener = listenerOf(arguments);
   auto found = arguments.shared<int32_t>(1, napi_int32_array, "is no Int32Array");
   if (!arguments.good || listener == nullptr) return nullptr;
-  std::vector<Cells>& cells = listener->server()->repeats()->cells;
+  std::vector<Cells>& cells = listener->server()->cacheState()->cells;
   if (found.count == 0 || cells.size() == kCellsMax) return arguments.wrong(1, "cannot be kept", true), nullptr;
   if (keep(env, arguments, 1, &listener->kept) == nullptr) return nullptr;
   cells.push_back({found.start, found.count});
   return numberOf(env, static_cast<double>(cells.size() - 1));
 }
 
-// repeatTally(listener, meters, places, bounds, kind) -> the number of a tally. `meters`: Float64Array of shared memory; `places` in it: those of
+// cacheTally(listener, meters, places, bounds, kind) -> the number of a tally. `meters`: Float64Array of shared memory; `places` in it: those of
 // `Count`, then that of the first bucket; `bounds` of the buckets, in seconds.
-napi_value repeatTally(napi_env env, napi_callback_info info) {
-  Arguments arguments(env, info, "repeatTally");
+napi_value cacheTally(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "cacheTally");
   Listener* listener = listenerOf(arguments);
   auto meters = arguments.shared<double>(1, napi_float64_array, "is no Float64Array");
   auto places = arguments.elements<double>(2, napi_float64_array, "is no Float64Array");
@@ -173,17 +173,17 @@ napi_value repeatTally(napi_env env, napi_callback_info info) {
   tally.buckets = meters.start + numbers.whole(kCounts, meters.count - buckets);
   tally.kind = kind;
   tally.bounds.assign(bounds.start, bounds.start + bounds.count);
-  std::vector<Tally>& all = listener->server()->repeats()->ready.tallies;
+  std::vector<Tally>& all = listener->server()->cacheState()->cache.tallies;
   if (!numbers.good || all.size() == kCellsMax) return arguments.wrong(2, "names no places", true), nullptr;
   if (keep(env, arguments, 1, &listener->kept) == nullptr) return nullptr;
   all.push_back(tally);
   return numberOf(env, static_cast<double>(all.size() - 1));
 }
 
-// repeatRegion(listener, memory, here, ticks, cellBytes, key) -> the number of a region: bodies may lie in `memory`, a Uint8Array, which must
-// stay where it is until `repeatClose`. `here`, `ticks`: shared memory as in region.h.
-napi_value repeatRegion(napi_env env, napi_callback_info info) {
-  Arguments arguments(env, info, "repeatRegion");
+// cacheRegion(listener, memory, here, ticks, cellBytes, key) -> the number of a region: bodies may lie in `memory`, a Uint8Array, which must
+// stay where it is until `cacheClose`. `here`, `ticks`: shared memory as in region.h.
+napi_value cacheRegion(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "cacheRegion");
   Listener* listener = listenerOf(arguments);
   Bytes memory = arguments.bytes(1);
   auto here = arguments.shared<int32_t>(2, napi_int32_array, "is no Int32Array");
@@ -199,26 +199,26 @@ napi_value repeatRegion(napi_env env, napi_callback_info info) {
     if (napi_create_reference(env, arguments.at(1 + at), 1, &kept[at]) != napi_ok) return nullptr;
   }
   Region region{memory.data, memory.length, here.start, cellBytes, ticks.start, 0, true, true, key};
-  size_t made = listener->server()->repeats()->ready.open(region);
+  size_t made = listener->server()->cacheState()->cache.open(region);
   if (listener->regions.size() < kRegionRefs * (made + 1)) listener->regions.resize(kRegionRefs * (made + 1), nullptr);
   for (size_t at = 0; at < kRegionRefs; at += 1) listener->regions[kRegionRefs * made + at] = kept[at];
   return numberOf(env, static_cast<double>(made));
 }
 
-// repeatClose(listener, region) -> true where nothing is sent out of it any more. From now on no answer out of it is repeated; where some are on
+// cacheClose(listener, region) -> true where nothing is sent out of it any more. From now on no entry out of it is used; where some are on
 // their way, its memory must stay, and it is to be closed again.
-napi_value repeatClose(napi_env env, napi_callback_info info) {
-  Arguments arguments(env, info, "repeatClose");
+napi_value cacheClose(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "cacheClose");
   Listener* listener = listenerOf(arguments);
   if (!arguments.good) return nullptr;
   bool isOver = true;
   if (listener != nullptr) {
-    ReadyAnswers& ready = listener->server()->repeats()->ready;
-    if (ready.regions.empty()) return arguments.wrong(1, "is no region", true), nullptr;
-    size_t region = static_cast<size_t>(arguments.integer(1, 0, ready.regions.size() - 1));
+    ResponseCache& cache = listener->server()->cacheState()->cache;
+    if (cache.regions.empty()) return arguments.wrong(1, "is no region", true), nullptr;
+    size_t region = static_cast<size_t>(arguments.integer(1, 0, cache.regions.size() - 1));
     if (!arguments.good) return nullptr;
-    ready.close(region);
-    isOver = ready.regions[region].sending == 0;
+    cache.close(region);
+    isOver = cache.regions[region].sending == 0;
     if (isOver) letGo(listener, region);
   }
   napi_value result;
@@ -226,19 +226,19 @@ napi_value repeatClose(napi_env env, napi_callback_info info) {
   return result;
 }
 
-// repeatPut(listener, numbers, textBytes): an answer as `Number` has it, whose text lies at the start of the outbox.
-napi_value repeatPut(napi_env env, napi_callback_info info) {
-  Arguments arguments(env, info, "repeatPut");
+// cachePut(listener, numbers, textBytes): an answer as `Number` has it, whose text lies at the start of the outbox.
+napi_value cachePut(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "cachePut");
   Listener* listener = listenerOf(arguments);
   auto given = arguments.elements<double>(1, napi_float64_array, "is no Float64Array");
-  size_t textBytes = static_cast<size_t>(arguments.integer(2, 1, kReadyTextMax));
+  size_t textBytes = static_cast<size_t>(arguments.integer(2, 1, kEntryTextMax));
   if (arguments.good && given.count != kFirstCondition + kConditionNumbers * kConditionsMax) arguments.wrong(1, "has another length", true);
   if (!arguments.good || listener == nullptr) return nullptr;
   if (textBytes > listener->server()->outboxLength()) return arguments.wrong(2, "is more than the outbox has", true), nullptr;
-  ReadyAnswers& ready = listener->server()->repeats()->ready;
-  const std::vector<Cells>& cells = listener->server()->repeats()->cells;
+  ResponseCache& cache = listener->server()->cacheState()->cache;
+  const std::vector<Cells>& cells = listener->server()->cacheState()->cells;
   Numbers numbers{given.start};
-  Proposed made{};
+  NewEntry made{};
   made.variant = static_cast<Variant>(numbers.whole(kVariantOf, kVariants - 1));
   made.isHead = numbers.whole(kIsHead, 1) == 1;
   made.strict = numbers.whole(kIsStrict, 1) == 1;
@@ -247,18 +247,18 @@ napi_value repeatPut(napi_env env, napi_callback_info info) {
   made.resource[1] = numbers.bound(kResourceTwo);
   made.from = static_cast<int64_t>(numbers.whole(kFrom, static_cast<uint64_t>(kExact) - 1));
   made.until = static_cast<int64_t>(numbers.whole(kUntil, static_cast<uint64_t>(kExact) - 1));
-  bool good = readText(&numbers, textBytes, listener->server()->outbox(), &made) && readBody(ready, &numbers, &made) &&
+  bool good = readText(&numbers, textBytes, listener->server()->outbox(), &made) && readBody(cache, &numbers, &made) &&
               readNoted(cells, &numbers, &made) && readConditions(cells, &numbers, &made);
   if (!good || !numbers.good) return arguments.wrong(1, "describes no answer", true), nullptr;
-  ready.put(made);
+  cache.put(made);
   return nullptr;
 }
 
-// repeatLimits(listener, ip, resource, rules, trusted, exempt, meters, places): from now on answers may have a price. `ip`, `resource`: the
+// cacheLimits(listener, ip, resource, rules, trusted, exempt, meters, places): from now on answers may have a price. `ip`, `resource`: the
 // memory of the two tables of buckets; `rules`: see `Rule`; `trusted`, `exempt`: ranges of addresses, four words and the number of bits
 // each; `places` in `meters`: answers judged, tokens of clients, tokens of resources. To be called once.
-napi_value repeatLimits(napi_env env, napi_callback_info info) {
-  Arguments arguments(env, info, "repeatLimits");
+napi_value cacheLimits(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "cacheLimits");
   Listener* listener = listenerOf(arguments);
   auto ip = arguments.shared<int32_t>(1, napi_int32_array, "is no Int32Array");
   auto resource = arguments.shared<int32_t>(2, napi_int32_array, "is no Int32Array");
@@ -282,18 +282,18 @@ napi_value repeatLimits(napi_env env, napi_callback_info info) {
   double* at[3] = {nullptr, nullptr, nullptr};
   for (size_t each = 0; each < 3 && meters.count > 0; each += 1) at[each] = meters.start + counted.whole(each, meters.count - 1);
   if (!good || !given.good || !counted.good || meters.count == 0) return arguments.wrong(3, "describes no limits", true), nullptr;
-  if (listener->server()->repeats()->limits != nullptr) return fail(env, "repeatLimits", EALREADY);
+  if (listener->server()->cacheState()->limits != nullptr) return fail(env, "cacheLimits", EALREADY);
   for (size_t each : {1, 2, 6}) {
     if (keep(env, arguments, each, &listener->kept) == nullptr) return nullptr;
   }
-  listener->server()->repeats()->limits.reset(
+  listener->server()->cacheState()->limits.reset(
       new Limited{buckets[0], buckets[1], ranges[0], ranges[1], sixBits, low, high, at[0], at[1], at[2]});
   return nullptr;
 }
 
-// repeatClients(listener, trusted, exempt): other lists in place of those of `repeatLimits`, for open connections, too.
-napi_value repeatClients(napi_env env, napi_callback_info info) {
-  Arguments arguments(env, info, "repeatClients");
+// cacheClients(listener, trusted, exempt): other lists in place of those of `cacheLimits`, for open connections, too.
+napi_value cacheClients(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "cacheClients");
   Listener* listener = listenerOf(arguments);
   auto trusted = arguments.elements<int32_t>(1, napi_int32_array, "is no Int32Array");
   auto exempt = arguments.elements<int32_t>(2, napi_int32_array, "is no Int32Array");
@@ -301,20 +301,20 @@ napi_value repeatClients(napi_env env, napi_callback_info info) {
   std::vector<IpRange> ranges[2];
   if (!readRanges(trusted.start, trusted.count, &ranges[0])) return arguments.wrong(1, "describes no ranges", true), nullptr;
   if (!readRanges(exempt.start, exempt.count, &ranges[1])) return arguments.wrong(2, "describes no ranges", true), nullptr;
-  if (listener->server()->repeats()->limits == nullptr) return fail(env, "repeatClients", ENOENT);
-  listener->server()->repeats()->limits->replace(std::move(ranges[0]), std::move(ranges[1]));
+  if (listener->server()->cacheState()->limits == nullptr) return fail(env, "cacheClients", ENOENT);
+  listener->server()->cacheState()->limits->replace(std::move(ranges[0]), std::move(ranges[1]));
   return nullptr;
 }
 
-// repeatSamples(listener) -> [[ms, bytes, count, target], ...] since the last call
-napi_value repeatSamples(napi_env env, napi_callback_info info) {
-  Arguments arguments(env, info, "repeatSamples");
+// cacheSamples(listener) -> [[ms, bytes, count, target], ...] since the last call
+napi_value cacheSamples(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "cacheSamples");
   Listener* listener = listenerOf(arguments);
   if (!arguments.good) return nullptr;
   napi_value result;
   napi_create_array(env, &result);
   if (listener == nullptr) return result;
-  std::vector<Sample> samples = std::exchange(listener->server()->repeats()->samples, {});
+  std::vector<Sample> samples = std::exchange(listener->server()->cacheState()->samples, {});
   for (size_t at = 0; at < samples.size(); at += 1) {
     const Sample& each = samples[at];
     napi_value made, target;
@@ -329,16 +329,16 @@ napi_value repeatSamples(napi_env env, napi_callback_info info) {
   return result;
 }
 
-// repeatUsage(listener) -> [answers, bytes of them, answers that clients have not taken whole]
-napi_value repeatUsage(napi_env env, napi_callback_info info) {
-  Arguments arguments(env, info, "repeatUsage");
+// cacheUsage(listener) -> [answers, bytes of them, answers that clients have not taken whole]
+napi_value cacheUsage(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "cacheUsage");
   Listener* listener = listenerOf(arguments);
   if (!arguments.good) return nullptr;
   double sizes[3] = {0, 0, 0};
   if (listener != nullptr) {
-    sizes[0] = static_cast<double>(listener->server()->repeats()->ready.count());
-    sizes[1] = static_cast<double>(listener->server()->repeats()->ready.bytes());
-    sizes[2] = static_cast<double>(listener->server()->repeats()->unfinished);
+    sizes[0] = static_cast<double>(listener->server()->cacheState()->cache.count());
+    sizes[1] = static_cast<double>(listener->server()->cacheState()->cache.bytes());
+    sizes[2] = static_cast<double>(listener->server()->cacheState()->unfinished);
   }
   napi_value result;
   napi_create_array_with_length(env, 3, &result);

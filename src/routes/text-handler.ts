@@ -20,7 +20,7 @@ const lines = '\r\nCache-Control: public, max-age=30\r\nX-Content-Type-Options: 
  * `/tx/{id}/data`: content as base64url text, as clients of nodes know it. The bytes are located, checked against the block
  * list and metered like all content. The text has no ranges, no tag and no digest, because those belong to the bytes.
  */
-export class TextRoute {
+export class TextHandler {
   constructor(
     private readonly parts: Pick<DeliveryParts, 'requestLog' | 'locator' | 'admission' | 'guard'>,
     private readonly delivery: Delivery,

@@ -4,7 +4,7 @@ import type { SampleRings } from '../actor/sample-rings.js'
 import type { Tip } from '../actor/shared.js'
 import type { Admission } from '../admission/admission-port.js'
 import type { Catalog } from '../catalog/catalog-messages.js'
-import type { AnswerPrice, CountPlaces, RepeatOptions } from '../http/repeater.js'
+import type { AnswerPrice, CountPlaces, ResponseCacheOptions } from '../http/response-cache.js'
 import type { Bounded } from '../names/name-marks.js'
 import { type Exchange, type Family, families } from '../serving/request-exchange.js'
 import type { StoredContent } from '../store/stored-content.js'
@@ -13,7 +13,7 @@ import type { Guard } from './guard.js'
 import { ItemWindow } from './item-window.js'
 import { plainLines } from './plain-lines.js'
 import type { Planned } from './plan.js'
-import { RecentAnswers } from './recent-answers.js'
+import { RecentKeys } from './recent-keys.js'
 
 const int32Min = -(2 ** 31)
 const int32Max = 2 ** 31 - 1
@@ -49,7 +49,7 @@ type Offered = readonly [
   frame: TimedFrame,
 ]
 
-export interface RepeatingParts {
+export interface CacheFillerParts {
   readonly catalog: Pick<Catalog, 'generationCell'>
   readonly tip: Tip
   readonly forkDepth: number
@@ -59,17 +59,17 @@ export interface RepeatingParts {
   readonly admission: Pick<Admission, 'price' | 'namesBasis'> | undefined
 }
 
-/** For the server; nothing where it is to repeat nothing: with a line in the log for each request, each takes the steps. */
-export function repeatOptions(
+/** For the server; nothing where it is to have no response cache: with a log line for each request, each takes the steps. */
+export function responseCacheOptions(
   maxBytes: number,
   log: Log,
   resources: SampleRings,
-  more: Pick<RepeatOptions, 'limits' | 'signing' | 'group'> = {},
-): { readonly repeats?: RepeatOptions } {
+  more: Pick<ResponseCacheOptions, 'limits' | 'signing' | 'group'> = {},
+): { readonly responseCache?: ResponseCacheOptions } {
   if (maxBytes === 0 || log.isLevelEnabled('debug')) return {}
-  const onSample: RepeatOptions['onSample'] = (ms, bytes, count, path) =>
+  const onSample: ResponseCacheOptions['onSample'] = (ms, bytes, count, path) =>
     resources.put(ms, path, bytes, count)
-  return { repeats: { maxBytes, plain: plainLines, onSample, ...more } }
+  return { responseCache: { maxBytes, plain: plainLines, onSample, ...more } }
 }
 
 /**
@@ -78,19 +78,19 @@ export function repeatOptions(
  * of the block matters, the tip is one of them, and the seconds bound the use of the signature. If a number has changed, the
  * server passes the request to the steps.
  */
-export class Repeating {
+export class CacheFiller {
   readonly #counts = new Map<string, CountPlaces>()
-  readonly #recent = new RecentAnswers()
+  readonly #recent = new RecentKeys()
   readonly #failures: Meter
   #isFailureLogged = false
 
-  constructor(private readonly parts: RepeatingParts) {
+  constructor(private readonly parts: CacheFillerParts) {
     this.#failures = parts.meters.of('answers_not_offered_total')
   }
 
   /** Makes the answer to this exchange depend on this entry, too. */
   dependOn(exchange: Exchange, entry: Entry): void {
-    if (exchange.conditions === undefined || exchange.reply.repeater === undefined) return
+    if (exchange.conditions === undefined || exchange.reply.responseCache === undefined) return
     const known = this.#known(entry)
     exchange.conditions = known && [...exchange.conditions, ...known]
   }
@@ -106,13 +106,13 @@ export class Repeating {
       this.#failures.add(1)
       if (this.#isFailureLogged) return
       this.#isFailureLogged = true
-      this.parts.log.error({ err: error }, 'a bug: an answer could not be offered to be repeated')
+      this.parts.log.error({ err: error }, 'a bug: an answer could not be put into the response cache')
     }
   }
 
   #offer(...[exchange, entry, content, planned, frame]: Offered): void {
-    const { repeater } = exchange.reply
-    if (repeater === undefined || exchange.conditions === undefined) return
+    const { responseCache } = exchange.reply
+    if (responseCache === undefined || exchange.conditions === undefined) return
     const { method, path, family, request, naming } = exchange
     const { variant } = planned
     if ((method !== 'GET' && method !== 'HEAD') || variant === 'parts') return
@@ -122,12 +122,12 @@ export class Repeating {
     const { size } = entry.attributes
     if (size === 0 || (method === 'GET' && variant === 'whole' && size > bodyMaxBytes)) return
     const host = request.header('host') ?? ''
-    if (!repeater.hasRoom && !this.#recent.isSecond(method, host, path, variant)) return
+    if (!responseCache.hasRoom && !this.#recent.isSecond(method, host, path, variant)) return
     const borrowed = content.lend?.(entry.placeWithdrawals)
     const basis = this.#basisOf(entry, content)
     const price = this.#priceOf(exchange)
     if (borrowed === undefined || basis === undefined || price === undefined) return
-    repeater.offer({
+    responseCache.put({
       variant,
       method,
       host,
@@ -224,7 +224,7 @@ export class Repeating {
       broken: at('get_data_stream_errors_total'),
       bytes: at('get_data_stream_bytes_total'),
       hits: at('contiguous_data_cache_hit_total'),
-      repeated: at('answers_repeated_total'),
+      cached: at('answers_repeated_total'),
       ...(isNamed ? { names: at('arns_cache_hit_total') } : {}),
       buckets: seconds.at,
       bounds: seconds.bounds,

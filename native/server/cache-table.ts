@@ -1,10 +1,10 @@
 import type { BorrowedKey } from '../ed25519/ed25519.js'
 
 /**
- * The table of answers that the server repeats without JavaScript (ready.h). The fallback has none: there every request is
- * JavaScript's.
+ * The response cache: answers that the server sends again without JavaScript (response-cache.h). The fallback has none: there
+ * every request is JavaScript's.
  */
-export interface RepeatTable {
+export interface CacheTable {
   /** The number by which conditions name these numbers. Shared memory. */
   cells(memory: Int32Array): number
   /**
@@ -20,7 +20,7 @@ export interface RepeatTable {
    */
   region(memory: Uint8Array, here: Int32Array, ticks: Int32Array, cellBytes: number, key?: number): number
   /**
-   * No answer out of a region is repeated any more. False: some are on their way, so its memory must stay, and this is to be
+   * No entry out of a region is used any more. False: some are on their way, so its memory must stay, and this is to be
    * called again later. True: its number is given to others.
    */
   close(region: number): boolean
@@ -58,7 +58,7 @@ export interface RepeatTable {
 }
 
 /**
- * What is counted of an answer: whole or aborted; of the aborted ones why; then bytes of bodies, hits, repeated answers, and
+ * What is counted of an answer: whole or aborted; of the aborted ones why; then bytes of bodies, hits, cached answers, and
  * known names (-1: none).
  */
 export const count = {
@@ -69,7 +69,7 @@ export const count = {
   broken: 4,
   bytes: 5,
   hits: 6,
-  repeated: 7,
+  cached: 7,
   names: 8,
   buckets: 9,
 } as const

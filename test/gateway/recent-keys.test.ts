@@ -1,9 +1,9 @@
 import t from 'tap'
-import { RecentAnswers } from '../../src/gateway/recent-answers.js'
+import { RecentKeys } from '../../src/gateway/recent-keys.js'
 import { someId } from '../source/rig.js'
 
 t.test('an answer is asked for again only where all that names it is the same', async (t) => {
-  const recent = new RecentAnswers()
+  const recent = new RecentKeys()
   t.notOk(recent.isSecond('GET', 'a', '/b', 'whole'))
   t.notOk(recent.isSecond('HEAD', 'a', '/b', 'whole'))
   t.notOk(recent.isSecond('GET', 'b', '/b', 'whole'))
@@ -14,7 +14,7 @@ t.test('an answer is asked for again only where all that names it is the same', 
 })
 
 t.test('what was asked for long ago is forgotten, and few are taken for others', async (t) => {
-  const recent = new RecentAnswers()
+  const recent = new RecentKeys()
   const first = Array.from({ length: 1000 }, () => `/${someId()}`)
   for (const path of first) recent.isSecond('GET', 'a', path, 'whole')
   const known = first.filter((path) => recent.isSecond('GET', 'a', path, 'whole')).length

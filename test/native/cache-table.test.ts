@@ -1,14 +1,14 @@
 import { generateKeyPairSync } from 'node:crypto'
 import t from 'tap'
 import { borrowedKeyOf } from '../../native/ed25519/ed25519.js'
-import { answerNumbers, conditionsMax, count, number } from '../../native/server/repeats.js'
+import { answerNumbers, conditionsMax, count, number } from '../../native/server/cache-table.js'
 import { openWire, servedBy } from '../../native/server/server.js'
 import { BucketTable } from '../../src/admission/bucket-table.js'
 import { fc } from '../property.js'
 
-/** The table of repeated answers is given whatever JavaScript can hand it: each is an exception, the next right call works. */
+/** The table of cached answers is given whatever JavaScript can hand it: each is an exception, the next right call works. */
 
-const skip = servedBy === 'fallback' && 'the fallback repeats nothing'
+const skip = servedBy === 'fallback' && 'the fallback has no response cache'
 const options = {
   host: '127.0.0.1',
   port: 0,
@@ -22,7 +22,7 @@ const text = ['host', '/path', '"tag"', 'HTTP/1.1 200 OK\r\nX-Request-Id: ', '\r
 
 function opened() {
   const wire = openWire(options, () => undefined)
-  const table = wire.repeats?.(20_000, ['accept=*/*', 'user-agent'])
+  const table = wire.responseCache?.(20_000, ['accept=*/*', 'user-agent'])
   if (table === undefined) throw new Error('it repeats nothing')
   const cells = new Int32Array(new SharedArrayBuffer(400))
   const meters = new Float64Array(new SharedArrayBuffer(800))
@@ -135,7 +135,7 @@ t.test('only shared memory is watched', { skip }, async (t) => {
   t.throws(() => table.region(memory, pages, ticks, 3900), 'too few cells')
   t.throws(() => table.region(new Uint8Array(0), pages, ticks, 4096))
   for (const wrong of [-1, 1, 0.5, Number.NaN]) t.throws(() => table.close(wrong))
-  t.throws(() => wire.repeats?.(1, []), 'only once')
+  t.throws(() => wire.responseCache?.(1, []), 'only once')
   t.equal(table.close(region), true, 'nothing is being sent out of it')
   t.throws(() => table.put(right(), textBytes), 'nothing out of memory that has gone')
   t.equal(table.region(memory, pages, ticks, 4096), region, 'its number is given again')

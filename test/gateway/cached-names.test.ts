@@ -21,15 +21,15 @@ import {
   changes,
   comparable,
   exchange,
-  isRepeated,
+  isFromCache,
   type Rig,
-  repeating,
+  cachingRig,
   skip,
   warm,
-} from './repeating-rig.js'
+} from './response-cache-rig.js'
 import { askAt, stage } from './rig.js'
 
-/** Answers by name, below manifests and out of bundles are repeated until what leads to them changes. */
+/** Answers by name, below manifests and out of bundles are cached until what leads to them changes. */
 
 const manifestType = 'application/x.arweave-manifest+json'
 let registries = 0
@@ -71,7 +71,7 @@ async function siting(t: Test, overrideTtlSeconds?: number) {
     apexMaxSeconds: 3600,
     enforceUndernameLimit: true,
   }
-  const rig = await repeating(60, { parts: { naming: { names: open.names, hosts } } })
+  const rig = await cachingRig(60, { parts: { naming: { names: open.names, hosts } } })
   t.teardown(async () => {
     await rig.close()
     await open.close()
@@ -110,17 +110,17 @@ async function siting(t: Test, overrideTtlSeconds?: number) {
 const ofSite = { host: 'site.gw.example' }
 
 t.test(
-  'paths below a manifest are repeated until it, or what it leads to, is blocked',
+  'paths below a manifest are cached until it, or what it leads to, is blocked',
   { skip },
   async (t) => {
     const { rig, pages, first, second } = await siting(t)
     for (const path of [`/${first}/`, `/${first}/index.html`, `/${first}/a%20b.html`, `/${first}/more`]) {
       const right = comparable(await askAt(rig.edge.stepwiseUrl, path))
       await warm(rig, path)
-      t.ok(await isRepeated(rig, async () => t.equal(comparable(await rig.edge.ask(path)), right)), path)
+      t.ok(await isFromCache(rig, async () => t.equal(comparable(await rig.edge.ask(path)), right)), path)
     }
     t.notOk(
-      await isRepeated(rig, () => rig.edge.ask(`/${first}/not/there`)),
+      await isFromCache(rig, () => rig.edge.ask(`/${first}/not/there`)),
       'any number of paths leads to the fallback',
     )
     const below = await changes(t, rig, `/${first}/more`, () => rig.block('id', idBytes(pages[1] as Id)))
@@ -132,9 +132,9 @@ t.test(
   },
 )
 
-t.test('of the spellings of a path below a manifest few are repeated', { skip }, async (t) => {
+t.test('of the spellings of a path below a manifest few are cached', { skip }, async (t) => {
   const { rig, first } = await siting(t)
-  const asks = (path: string, headers = {}) => isRepeated(rig, () => rig.edge.ask(path, { headers }))
+  const asks = (path: string, headers = {}) => isFromCache(rig, () => rig.edge.ask(path, { headers }))
   for (const path of [`/${first}/`, `/${first}/more`, `/${first}/more/`]) {
     await warm(rig, path)
     t.ok(await asks(path), path)
@@ -170,7 +170,7 @@ t.test('a manifest that is none any more leads nowhere', { skip }, async (t) => 
   t.match(answer.body.toString(), /arweave\/paths/)
 })
 
-t.test('names are repeated until they mean something else', { skip }, async (t) => {
+t.test('names are cached until they mean something else', { skip }, async (t) => {
   const { rig, registry, first, second } = await siting(t)
   for (const method of ['GET', 'HEAD']) {
     for (const [host, path] of [
@@ -184,21 +184,21 @@ t.test('names are repeated until they mean something else', { skip }, async (t) 
       await warm(rig, path, { method, headers })
       const same = async () =>
         t.equal(comparable(await rig.edge.ask(path, { method, headers })), comparable(right))
-      t.ok(await isRepeated(rig, same), `${method} ${host}${path}`)
+      t.ok(await isFromCache(rig, same), `${method} ${host}${path}`)
       const unchanged = { ...headers, 'if-none-match': right.headers.etag ?? '' }
       await warm(rig, path, { method, headers: unchanged })
       t.equal((await rig.edge.ask(path, { method, headers: unchanged })).status, 304)
     }
   }
   t.notOk(
-    await isRepeated(rig, () => rig.edge.ask('/any', { headers: { host: 'plain.gw.example' } })),
+    await isFromCache(rig, () => rig.edge.ask('/any', { headers: { host: 'plain.gw.example' } })),
     'any number of paths leads to it',
   )
   const hits = rig.edge.meters.value('arns_cache_hit_total', {})
-  const before = rig.repeated()
+  const before = rig.fromCache()
   await warm(rig, '/', { headers: ofSite })
   t.ok(
-    rig.edge.meters.value('arns_cache_hit_total', {}) - hits >= rig.repeated() - before,
+    rig.edge.meters.value('arns_cache_hit_total', {}) - hits >= rig.fromCache() - before,
     'known names count',
   )
   const seen = async (): Promise<string> =>
@@ -215,12 +215,12 @@ t.test('names are repeated until they mean something else', { skip }, async (t) 
     'the site is served no more',
     async () => (await rig.edge.ask('/', { headers: ofSite })).status !== 200,
   )
-  const gone = rig.repeated()
+  const gone = rig.fromCache()
   t.equal((await rig.edge.ask('/', { headers: ofSite })).status, 404)
-  t.equal(rig.repeated(), gone)
+  t.equal(rig.fromCache(), gone)
 })
 
-t.test('a name that is blocked is not repeated', { skip }, async (t) => {
+t.test('a name that is blocked is not cached', { skip }, async (t) => {
   const { rig } = await siting(t)
   const answer = await changes(t, rig, '/more', () => rig.block('name', Buffer.from('site')), ofSite)
   t.equal(answer.status, 451)
@@ -243,7 +243,7 @@ t.test('a name is resolved again before its time is over', { skip }, async (t) =
   await warm(rig, '/', { headers: ofSite })
 })
 
-t.test('items are repeated out of their bundle, until it is blocked or another one', { skip }, async (t) => {
+t.test('items are cached out of their bundle, until it is blocked or another one', { skip }, async (t) => {
   const files = new MappedFiles({ mappedMaxBytes: 2 ** 30, filesMax: 64, believeMs: 400 }, systemClock)
   const edge = await stage({
     parts: { blobs: { path: (digest) => paths.get(Buffer.from(digest).toString('hex')) ?? '/none', open } },
@@ -252,7 +252,7 @@ t.test('items are repeated out of their bundle, until it is blocked or another o
   function open(path: string) {
     return files.open(path)
   }
-  const rig = { edge, repeated: () => edge.meters.value('answers_repeated_total', {}) } as Rig
+  const rig = { edge, fromCache: () => edge.meters.value('answers_repeated_total', {}) } as Rig
   const items = [itemOf(randomBytes(3000)), itemOf(randomBytes(90_000))]
   const { rootId, digest, path } = await bundled(edge, items)
   paths.set(Buffer.from(digest).toString('hex'), path)
@@ -265,7 +265,7 @@ t.test('items are repeated out of their bundle, until it is blocked or another o
       t.equal(comparable(answer), right)
       t.same(sha256(answer.body), sha256(payload))
     }
-    t.ok(await isRepeated(rig, again))
+    t.ok(await isFromCache(rig, again))
     const wish = { headers: { range: 'bytes=100-1999' } }
     await warm(rig, `/${id}`, wish)
     t.ok((await edge.ask(`/${id}`, wish)).body.equals(payload.subarray(100, 2000)))
@@ -351,5 +351,5 @@ t.test('any requests for names and manifests get what the steps would answer', {
     }),
     { numRuns: 1000 },
   )
-  t.ok(rig.repeated() > 60, `${rig.repeated()} were repeated`)
+  t.ok(rig.fromCache() > 60, `${rig.fromCache()} were cached`)
 })

@@ -19,12 +19,12 @@ import {
   changes,
   comparable,
   exchange,
-  isRepeated,
+  isFromCache,
   type Rig,
-  repeating,
+  cachingRig,
   skip,
   warm,
-} from './repeating-rig.js'
+} from './response-cache-rig.js'
 import { askAt, stage } from './rig.js'
 
 /**
@@ -32,8 +32,8 @@ import { askAt, stage } from './rig.js'
  * that the answer rests on.
  */
 
-t.test('answers are repeated as they were, each with an id of its own', { skip }, async (t) => {
-  const rig = await repeating()
+t.test('answers are cached as they were, each with an id of its own', { skip }, async (t) => {
+  const rig = await cachingRig()
   const { edge } = rig
   const id = await rig.put(Buffer.from('content '.repeat(700)))
   for (const path of [`/${id}`, `/raw/${id}`]) {
@@ -59,12 +59,12 @@ t.test('answers are repeated as they were, each with an id of its own', { skip }
       t.equal(comparable(await edge.ask(path, other)), comparable(first))
     }
   }
-  t.ok(rig.repeated() > 2400)
+  t.ok(rig.fromCache() > 2400)
   await rig.close()
 })
 
 t.test('a block counts from the next request on', { skip }, async (t) => {
-  const rig = await repeating()
+  const rig = await cachingRig()
   const body = Buffer.from('blocked '.repeat(100))
   const [one, other, third] = [await rig.put(body), await rig.put(body), await rig.put(Buffer.from('third'))]
   const byId = await changes(t, rig, `/${one}`, () => rig.block('id', idBytes(one as Id)))
@@ -73,12 +73,12 @@ t.test('a block counts from the next request on', { skip }, async (t) => {
   const byHash = await changes(t, rig, `/raw/${other}`, () => rig.block('hash', sha256(body)))
   t.equal(byHash.status, 451)
   await warm(rig, `/${third}`)
-  t.equal((await rig.edge.ask(`/${third}`)).status, 200, 'others are repeated again')
+  t.equal((await rig.edge.ask(`/${third}`)).status, 200, 'others are cached again')
   await rig.close()
 })
 
 t.test('what the catalog learns is shown at once', { skip }, async (t) => {
-  const rig = await repeating()
+  const rig = await cachingRig()
   const body = Buffer.from('typed '.repeat(100))
   const id = await rig.put(body)
   const answer = await changes(t, rig, `/${id}`, async () => {
@@ -90,13 +90,13 @@ t.test('what the catalog learns is shown at once', { skip }, async (t) => {
 })
 
 t.test('content becomes stable with the tip, and is not any more after a fork', { skip }, async (t) => {
-  const rig = await repeating()
+  const rig = await cachingRig()
   rig.edge.tip.move(100)
   const id = await rig.put(Buffer.from('block '.repeat(100)), { height: 90 })
   t.equal((await rig.edge.ask(`/${id}`)).headers['x-gateway-stable'], 'false')
   await warm(rig, `/${id}`)
   rig.edge.tip.move(107)
-  t.ok(await isRepeated(rig, () => rig.edge.ask(`/${id}`)), 'a tip that changes nothing is no reason to ask')
+  t.ok(await isFromCache(rig, () => rig.edge.ask(`/${id}`)), 'a tip that changes nothing is no reason to ask')
   const stable = await changes(t, rig, `/${id}`, () => rig.edge.tip.move(108))
   t.equal(stable.headers['x-gateway-stable'], 'true')
   const forked = await changes(t, rig, `/${id}`, () => rig.edge.tip.move(107))
@@ -105,26 +105,26 @@ t.test('content becomes stable with the tip, and is not any more after a fork', 
 })
 
 t.test('content that is removed, or whose segment has left, is not served any more', { skip }, async (t) => {
-  const rig = await repeating()
+  const rig = await cachingRig()
   const [one, two] = ['one ', 'two '].map((word) => Buffer.from(word.repeat(100))) as [Buffer, Buffer]
   const ids = [await rig.put(one), await rig.put(two)]
   const removed = await changes(t, rig, `/${ids[0]}`, () => rig.store.remove(sha256(one)))
   t.equal(removed.status, 404)
   await warm(rig, `/${ids[1]}`)
   await rig.put(Buffer.from('another '.repeat(50)))
-  t.ok(await isRepeated(rig, () => rig.edge.ask(`/${ids[1]}`)), 'a commit of other payloads changes nothing')
+  t.ok(await isFromCache(rig, () => rig.edge.ask(`/${ids[1]}`)), 'a commit of other payloads changes nothing')
   const segment = rig.reader.find(sha256(two))?.segment ?? 0
   await changes(t, rig, `/${ids[1]}`, () => rig.marks.remove(segment))
   await rig.close()
 })
 
-t.test('bodies up to 1 MiB are repeated, whole and in ranges', { skip }, async (t) => {
+t.test('bodies up to 1 MiB are cached, whole and in ranges', { skip }, async (t) => {
   const files = new MappedFiles({ mappedMaxBytes: 2 ** 30, filesMax: 64, believeMs: 60_000 }, systemClock)
   let path = ''
   const edge = await stage({
     parts: { blobs: { path: () => path, open: (from: string) => files.open(from) } },
   })
-  const rig = { edge, repeated: () => edge.meters.value('answers_repeated_total', {}) } as Rig
+  const rig = { edge, fromCache: () => edge.meters.value('answers_repeated_total', {}) } as Rig
   for (const [sizeBytes, isShort] of [
     [262_145, true],
     [2 ** 20, true],
@@ -137,19 +137,19 @@ t.test('bodies up to 1 MiB are repeated, whole and in ranges', { skip }, async (
       const ask = async () => t.equal(comparable(await edge.ask(`/${id}`, { headers })), right)
       for (let round = 0; round < 4; round += 1) await ask()
       const isPart = 'range' in headers
-      t.equal(await isRepeated(rig, ask), isShort || isPart, `${sizeBytes} ${isPart}`)
+      t.equal(await isFromCache(rig, ask), isShort || isPart, `${sizeBytes} ${isPart}`)
     }
   }
   await edge.close()
   files.close()
 })
 
-t.test('ranges of large files are repeated, until the file is another one', { skip }, async (t) => {
+t.test('ranges of large files are cached, until the file is another one', { skip }, async (t) => {
   const files = new MappedFiles({ mappedMaxBytes: 2 ** 30, filesMax: 64, believeMs: 400 }, systemClock)
   let path = ''
   const blobs = { path: () => path, open: (from: string) => files.open(from) }
   const edge = await stage({ parts: { blobs } })
-  const rig = { edge, repeated: () => edge.meters.value('answers_repeated_total', {}) } as Rig
+  const rig = { edge, fromCache: () => edge.meters.value('answers_repeated_total', {}) } as Rig
   const body = Buffer.alloc(3_000_000, 'large ')
   const id = someId()
   path = await edge.keep(id, body)
@@ -182,13 +182,13 @@ t.test('ranges of large files are repeated, until the file is another one', { sk
 })
 
 t.test('a request with any line that is not plain goes through the steps', { skip }, async (t) => {
-  const rig = await repeating()
+  const rig = await cachingRig()
   const id = await rig.put(Buffer.from('lines '.repeat(100)))
   await warm(rig, `/${id}`)
   await warm(rig, `/raw/${id}`)
   const asks = async (path: string, headers: Record<string, string>): Promise<boolean> => {
     const right = comparable(await askAt(rig.edge.stepwiseUrl, path, 'GET', headers))
-    return isRepeated(rig, async () => {
+    return isFromCache(rig, async () => {
       t.equal(comparable(await rig.edge.ask(path, { headers })), right, JSON.stringify(headers))
     })
   }
@@ -220,8 +220,8 @@ t.test('a request with any line that is not plain goes through the steps', { ski
   await rig.close()
 })
 
-t.test('all that is counted of an answer is counted of a repeated one', { skip }, async (t) => {
-  const rig = await repeating()
+t.test('all that is counted of an answer is counted of a cached one', { skip }, async (t) => {
+  const rig = await cachingRig()
   const { edge } = rig
   const body = Buffer.from('counted '.repeat(100))
   const id = await rig.put(body)
@@ -233,7 +233,7 @@ t.test('all that is counted of an answer is counted of a repeated one', { skip }
     timed: Number(/duration_seconds_count\{route="data"\} (\d+)/.exec(edge.meters.text())?.[1]),
   })
   const before = look()
-  const repeated = rig.repeated()
+  const cached = rig.fromCache()
   for (let round = 0; round < 10; round += 1) await edge.ask(`/${id}`)
   t.same(look(), {
     requests: before.requests + 10,
@@ -241,7 +241,7 @@ t.test('all that is counted of an answer is counted of a repeated one', { skip }
     hits: before.hits + 10,
     timed: before.timed + 10,
   })
-  t.ok(rig.repeated() >= repeated + 8)
+  t.ok(rig.fromCache() >= cached + 8)
   const place = rig.reader.find(sha256(body))
   if (place === undefined) throw new Error('no place')
   t.ok(
@@ -255,7 +255,7 @@ t.test('all that is counted of an answer is counted of a repeated one', { skip }
   await rig.close()
 })
 
-t.test('under limits each repeated answer takes its tokens, until there are none', { skip }, async (t) => {
+t.test('under limits each cached answer takes its tokens, until there are none', { skip }, async (t) => {
   const capacity = 100
   const house = await memoryHouse({
     ip: { capacity, refillPerSecond: 0 },
@@ -264,7 +264,7 @@ t.test('under limits each repeated answer takes its tokens, until there are none
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
   const throttle = new AddressThrottle(systemClock)
   const gate = new Gate({ ...house, exemptNames: [], meters, throttle })
-  const rig = await repeating(60, { parts: { admission: gate }, limits: gate.lend() })
+  const rig = await cachingRig(60, { parts: { admission: gate }, limits: gate.lend() })
   const left = async (): Promise<number> =>
     (await house.buckets.ofClient(clientAt(house.clients, '127.0.0.1')))?.tokens ?? capacity
   const id = await rig.put(Buffer.from('charged '.repeat(400)))
@@ -272,13 +272,13 @@ t.test('under limits each repeated answer takes its tokens, until there are none
   for (; (await rig.edge.ask(`/${id}`)).status === 200; served += 1)
     t.equal(await left(), capacity - 4 * (served + 1))
   t.equal(served, 25, 'four tokens each')
-  t.ok(rig.repeated() > 15, `${rig.repeated()} of them were repeated`)
-  const before = rig.repeated()
+  t.ok(rig.fromCache() > 15, `${rig.fromCache()} of them were cached`)
+  const before = rig.fromCache()
   t.equal((await rig.edge.ask(`/${id}`)).status, 429)
-  t.equal(rig.repeated(), before)
+  t.equal(rig.fromCache(), before)
   await house.buckets.credit('127.0.0.1', 'payer:nonce', 8)
   t.equal((await rig.edge.ask(`/${id}`)).status, 200, 'paid tokens are taken by the steps')
-  t.equal(rig.repeated(), before)
+  t.equal(rig.fromCache(), before)
   await rig.close()
   await house.close()
 })
@@ -308,17 +308,17 @@ t.test('a bug in offering costs no client his answer, and is told once', { skip 
 
 t.test('a signature may be kept for any number of seconds', { skip }, async (t) => {
   for (const seconds of [10, 30, 61]) {
-    const rig = await repeating(seconds)
+    const rig = await cachingRig(seconds)
     const id = await rig.put(Buffer.from('signed '.repeat(100)))
     for (let round = 0; round < 3; round += 1)
       t.equal((await rig.edge.ask(`/${id}`)).status, 200, `${seconds} seconds`)
-    t.ok(await isRepeated(rig, () => rig.edge.ask(`/${id}`)))
+    t.ok(await isFromCache(rig, () => rig.edge.ask(`/${id}`)))
     await rig.close()
   }
 })
 
 t.test('any requests get what the steps would answer', { skip }, async (t) => {
-  const rig = await repeating()
+  const rig = await cachingRig()
   const { url, stepwiseUrl } = rig.edge
   const bodies = [1, 30, 5000, 70_000, 300_000].map((size, at) => Buffer.alloc(size, `${at}.`))
   const ids: string[] = []
@@ -389,6 +389,6 @@ t.test('any requests get what the steps would answer', { skip }, async (t) => {
     }),
     { numRuns: 1500 },
   )
-  t.ok(rig.repeated() > 60, `${rig.repeated()} were repeated`)
+  t.ok(rig.fromCache() > 60, `${rig.fromCache()} were cached`)
   await rig.close()
 })

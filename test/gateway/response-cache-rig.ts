@@ -18,12 +18,12 @@ import { scratch } from '../scratch.js'
 import { sha256, someId } from '../source/rig.js'
 import { type Answered, askAt, type StageOptions, stage } from './rig.js'
 
-export const skip = servedBy === 'fallback' && 'the fallback repeats nothing'
+export const skip = servedBy === 'fallback' && 'the fallback has no response cache'
 const shape = { cells: 8, segmentBytes: 2 ** 20 }
 let folders = 0
 
-/** A gateway over segments, with a block list, whose answers are repeated. */
-export async function repeating(
+/** A gateway over segments, with a block list, whose answers are cached. */
+export async function cachingRig(
   reuseSeconds = 60,
   more: { readonly bindRequest?: boolean } & Pick<
     StageOptions,
@@ -78,7 +78,7 @@ export async function repeating(
       await edge.rig.keeper.ask({ kind: 'learn', attributes: [{ contentType: 'text/plain', ...known }] })
       return id
     },
-    repeated: () => edge.meters.value('answers_repeated_total', {}),
+    fromCache: () => edge.meters.value('answers_repeated_total', {}),
     async close() {
       await edge.close()
       await reader.close()
@@ -87,7 +87,7 @@ export async function repeating(
   }
 }
 
-export type Rig = Awaited<ReturnType<typeof repeating>>
+export type Rig = Awaited<ReturnType<typeof cachingRig>>
 
 /** Pages of failures show the request id, too. */
 const shownIds = /(<code class="whole">)[^<]*/g
@@ -102,30 +102,30 @@ export function comparable({ status, fields, body }: Answered): string {
   ])
 }
 
-/** Asks until the answer is repeated. */
+/** Asks until the answer is cached. */
 export async function warm(
   rig: Rig,
   path: string,
   wish: Parameters<Rig['edge']['ask']>[1] = {},
 ): Promise<void> {
-  const before = rig.repeated()
-  await eventually('an answer is repeated', async () => {
+  const before = rig.fromCache()
+  await eventually('an answer is cached', async () => {
     await rig.edge.ask(path, wish)
-    return rig.repeated() > before
+    return rig.fromCache() > before
   })
 }
 
-/** Asks once more where it was not repeated: once a second the steps look whether its bytes are still in memory. */
-export async function isRepeated(rig: Rig, ask: () => Promise<unknown>): Promise<boolean> {
+/** Asks once more where it was not cached: once a second the steps look whether its bytes are still in memory. */
+export async function isFromCache(rig: Rig, ask: () => Promise<unknown>): Promise<boolean> {
   for (let tries = 0; tries < 2; tries += 1) {
-    const before = rig.repeated()
+    const before = rig.fromCache()
     await ask()
-    if (rig.repeated() > before) return true
+    if (rig.fromCache() > before) return true
   }
   return false
 }
 
-/** The next request must be answered by the steps, however often the one before was repeated. */
+/** The next request must be answered by the steps, however often the one before was cached. */
 export async function changes(
   t: Test,
   rig: Rig,
@@ -135,11 +135,11 @@ export async function changes(
 ): Promise<Answered> {
   const ask = () => rig.edge.ask(path, { headers })
   await warm(rig, path, { headers })
-  t.ok(await isRepeated(rig, ask), 'nothing has changed, so it is repeated')
-  const before = rig.repeated()
+  t.ok(await isFromCache(rig, ask), 'nothing has changed, so it is cached')
+  const before = rig.fromCache()
   await change()
   const answer = await ask()
-  t.equal(rig.repeated(), before, 'the change was noticed at the very next request')
+  t.equal(rig.fromCache(), before, 'the change was noticed at the very next request')
   t.equal(comparable(answer), comparable(await askAt(rig.edge.stepwiseUrl, path, 'GET', headers)))
   return answer
 }

@@ -7,7 +7,7 @@
 #include <cstdio>
 
 #include "places.h"
-#include "repeat.h"
+#include "cache-state.h"
 #include "server.h"
 #include "signing.h"
 
@@ -136,21 +136,21 @@ const char* DateLine::of(int64_t seconds) {
 }
 
 // Answers the request of these numbers here, where that can be done. False: nothing has happened, and JavaScript answers.
-bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
-  Repeats& all = *repeats_;
+bool Server::answerFromCache(Connection* c, const uint8_t* bytes, const int32_t* out) {
+  CacheState& all = *cacheState_;
   Requested requested;
   if (!readRequested(all.lines, bytes, out, &requested)) return false;
   Variant variant = requested.noneMatch.start != nullptr ? Variant::kUnchanged : requested.range.start != nullptr ? Variant::kPart : Variant::kAll;
-  Question question{variant, requested.isHead, requested.host.start, requested.target.start, requested.host.length, requested.target.length};
-  if (question.host == nullptr) question.host = "";
-  Answer* answer = all.ready.findFor(question);
-  if (answer == nullptr && all.group != nullptr) answer = all.adopt(question);
+  CacheKey key{variant, requested.isHead, requested.host.start, requested.target.start, requested.host.length, requested.target.length};
+  if (key.host == nullptr) key.host = "";
+  CacheEntry* answer = all.cache.findFor(key);
+  if (answer == nullptr && all.group != nullptr) answer = all.adopt(key);
   if (answer == nullptr || (answer->strict && requested.loose)) return false;
   timespec wall, began;
   clock_gettime(CLOCK_REALTIME, &wall);
   clock_gettime(CLOCK_MONOTONIC, &began);
-  if (!all.ready.holds(*answer)) {
-    all.ready.remove(answer);
+  if (!all.cache.holds(*answer)) {
+    all.cache.remove(answer);
     return false;
   }
   bool hasBody = answer->hasBody && !requested.isHead;
@@ -161,19 +161,19 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   size_t start = 0, end = answer->sizeBytes;
   if (variant == Variant::kPart && !readRange(requested.range, answer->sizeBytes, &start, &end)) return false;
   size_t length = hasBody ? end - start : 0;
-  const uint8_t* body = length > 0 ? all.ready.regions[answer->region].memory + answer->offset + start : nullptr;
+  const uint8_t* body = length > 0 ? all.cache.regions[answer->region].memory + answer->offset + start : nullptr;
   file_places::Place place;
-  bool mayWait = length >= kFromFile && length <= kRepeatMax && all.sending < sendingMax(limits_.connectionsMax);
+  bool mayWait = length >= kFromFile && length <= kCachedBodyMax && all.sending < sendingMax(limits_.connectionsMax);
   bool isFromFile = mayWait && placeOf(body, length, &place);
   if (!isFromFile && (length > kAsideEachMax || all.aside + length > (length > kSmallBody ? kAsideLargeMax : kAsideMax))) return false;
-  if (length > 0 && !all.ready.isHere(*answer, start, end)) return false;
+  if (length > 0 && !all.cache.isHere(*answer, start, end)) return false;
 
   std::string& head = all.head;
   head.resize(answer->headLength());
-  all.ready.unsignedHead(*answer, &head[0]);
-  if (!isInTime(&all.ready, answer, requested.isHead, wall.tv_sec, all.sealer.get(), &head[0])) {
+  all.cache.unsignedHead(*answer, &head[0]);
+  if (!isInTime(&all.cache, answer, requested.isHead, wall.tv_sec, all.sealer.get(), &head[0])) {
     // Not where HEAD alone is signed elsewhere.
-    if (answer->isHead == requested.isHead) all.ready.remove(answer);
+    if (answer->isHead == requested.isHead) all.cache.remove(answer);
     return false;
   }
   if (!all.ids.next(&head[answer->before])) return false;
@@ -206,20 +206,20 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   size_t sent = took.bytes;
   if (sent > 0) c->begun = true;
   c->since = now_;
-  ReadyAnswers::use(answer);
+  ResponseCache::use(answer);
   all.answered += 1;
   note(*answer, secondsOf(wall) * 1000, length);
   if (answer->price != Price::kNone) count(*all.limits, c->taken);
-  const Tally& tally = all.ready.tallies[answer->tally];
+  const Tally& tally = all.cache.tallies[answer->tally];
   *tally.at[kHits] += 1;
-  *tally.at[kRepeated] += 1;
+  *tally.at[kFromCache] += 1;
   if (tally.at[kNames] != nullptr) *tally.at[kNames] += 1;
   c->beganSeconds = secondsOf(began);
   c->owed = static_cast<int64_t>(answer->tally);
   c->owedBody = length;
   c->isPart = sent < head.size() + length || !c->rest.empty();
   if (!c->isPart) {
-    settleRepeat(c, kWhole);
+    settleCached(c, kWhole);
     return true;
   }
   all.unfinished += 1;
@@ -232,7 +232,7 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
   if (took.lost || (length > done && !setAside(c, body + done, length - done))) {
     c->owedBody = done;
     c->rest.clear();
-    settleRepeat(c, kBroken);
+    settleCached(c, kBroken);
     c->broken = true;
     return true;
   }
@@ -242,8 +242,8 @@ bool Server::repeat(Connection* c, const uint8_t* bytes, const int32_t* out) {
 }
 
 // Takes the tokens of an answer of so many bytes, where it costs any. False: nothing was taken, and JavaScript decides.
-bool Server::admit(Connection* c, const uint8_t* bytes, const int32_t* out, const Answer& answer, size_t length) {
-  Limited* limits = repeats_->limits.get();
+bool Server::admit(Connection* c, const uint8_t* bytes, const int32_t* out, const CacheEntry& answer, size_t length) {
+  Limited* limits = cacheState_->limits.get();
   c->taken.tokens = c->taken.resourceTokens = 0;
   if (limits == nullptr) return false;
   if (c->client.lists != limits->lists) c->client = limits->clientAt(c->ip);
@@ -261,7 +261,7 @@ bool Server::admit(Connection* c, const uint8_t* bytes, const int32_t* out, cons
 }
 
 // What follows an answer that went out or was put aside.
-void Server::repeated(Connection* c) {
+void Server::afterCachedAnswer(Connection* c) {
   if (c->broken) return gone(c);
   if (!c->isFull()) return finish(c);
   arm(c, c->events | UV_WRITABLE);
@@ -270,14 +270,14 @@ void Server::repeated(Connection* c) {
 // The rest of a body goes out as its client takes it: its memory has to stay for so long.
 void Server::sendLater(Connection* c, const BodyLeft& body) {
   c->body = body;
-  repeats_->ready.regions[body.region].sending += 1;
-  repeats_->sending += 1;
+  cacheState_->cache.regions[body.region].sending += 1;
+  cacheState_->sending += 1;
 }
 
 // Whether what is left of a body can be sent without waiting for the disk. Where it cannot, the read is started, and the next sweep tries again.
 bool Server::isLaterHere(Connection* c) {
   const BodyLeft& body = c->body;
-  const Region& region = repeats_->ready.regions[body.region];
+  const Region& region = cacheState_->cache.regions[body.region];
   size_t start = static_cast<size_t>(body.start - region.memory);
   if (region.isHere(start, start + body.length)) return true;
   resident::bringIn(body.start, body.length);
@@ -289,14 +289,14 @@ void Server::noLater(Connection* c) {
   size_t at = c->body.region;
   if (at == kNoRegion) return;
   c->body = BodyLeft();
-  repeats_->ready.regions[at].sending -= 1;
-  repeats_->sending -= 1;
+  cacheState_->cache.regions[at].sending -= 1;
+  cacheState_->sending -= 1;
 }
 
-// Counts how a repeated answer ended, once.
-void Server::settleRepeat(Connection* c, Count ending) {
+// Counts how a cached answer ended, once.
+void Server::settleCached(Connection* c, Count ending) {
   if (c->owed < 0) return;
-  const Tally& tally = repeats_->ready.tallies[static_cast<size_t>(c->owed)];
+  const Tally& tally = cacheState_->cache.tallies[static_cast<size_t>(c->owed)];
   timespec over;
   clock_gettime(CLOCK_MONOTONIC, &over);
   tally.took(secondsOf(over) - c->beganSeconds);
@@ -305,19 +305,19 @@ void Server::settleRepeat(Connection* c, Count ending) {
   size_t left = c->body.length > 0 ? c->body.length : aside;
   if (c->tls != nullptr) left = std::min(c->owedBody, c->body.length + c->rest.size());
   *tally.at[kBodyBytes] += static_cast<double>(c->owedBody - left);
-  if (ending != kWhole && c->taken.tokens > 0) repeats_->limits->settle(c->taken, c->owedBody - left);
+  if (ending != kWhole && c->taken.tokens > 0) cacheState_->limits->settle(c->taken, c->owedBody - left);
   c->taken.tokens = 0;
   *tally.at[ending == kWhole ? kWhole : kAborted] += 1;
   if (ending != kWhole && ending != kAborted) *tally.at[ending] += 1;
-  repeats_->aside -= c->aside;
+  cacheState_->aside -= c->aside;
   c->aside = 0;
-  repeats_->unfinished -= c->isPart ? 1 : 0;
+  cacheState_->unfinished -= c->isPart ? 1 : 0;
   c->isPart = false;
   noLater(c);
 }
 
-void Server::note(const Answer& answer, double nowMs, size_t bytes) {
-  Repeats& all = *repeats_;
+void Server::note(const CacheEntry& answer, double nowMs, size_t bytes) {
+  CacheState& all = *cacheState_;
   all.unsampled += 1;
   bool recent = nowMs - all.sampledMs < kSampleGapMs && nowMs >= all.sampledMs;
   if (recent || all.samples.size() >= kSamplesMax) return;

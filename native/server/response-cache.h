@@ -1,4 +1,4 @@
-// Answers that JavaScript has made and that are repeated without it, for as long as nothing they rest on has changed. The table
+// The response cache: answers that JavaScript has made, sent again without it while nothing they rest on has changed. The cache
 // decides nothing: it knows the numbers in shared memory that a decision was made by, and the values that they must have.
 #pragma once
 
@@ -29,19 +29,19 @@ struct Condition {
 };
 constexpr size_t kConditionsMax = 16;
 // Text of one answer: its key, its tag and its head.
-constexpr size_t kReadyTextMax = 32 * 1024;
+constexpr size_t kEntryTextMax = 32 * 1024;
 // Characters of the id of a request, which stands between the two parts of a head.
 constexpr size_t kIdLength = 22;
 // The last second of what is not signed and so has none.
 constexpr int64_t kForever = (int64_t{1} << 53) - 2;
-constexpr size_t kReadyBytesMax = size_t{1} << 40;
+constexpr size_t kCacheBytesMax = size_t{1} << 40;
 // Bytes of an answer without long lines of its own; and chains at most, however much memory there is.
-constexpr size_t kUsualAnswer = 512, kChainsMax = size_t{1} << 24;
+constexpr size_t kUsualEntry = 512, kChainsMax = size_t{1} << 24;
 // Answers that are spared for one that makes room.
 constexpr size_t kSparedMax = 256;
 
 // Where answers of one kind are counted, in the memory of the meters. This thread alone writes there.
-enum Count { kWhole, kAborted, kLeft, kStalled, kBroken, kBodyBytes, kHits, kRepeated, kNames, kCounts };
+enum Count { kWhole, kAborted, kLeft, kStalled, kBroken, kBodyBytes, kHits, kFromCache, kNames, kCounts };
 struct Tally {
   // Null for names where none is needed.
   double* at[kCounts];
@@ -63,7 +63,7 @@ enum class Price : uint8_t { kNone = 0, kFree = 1, kTokens = 2 };
 constexpr uint64_t kPrices = 3;
 
 // An answer that is to be kept, as JavaScript describes it.
-struct Proposed {
+struct NewEntry {
   Variant variant;
   bool isHead, strict;
   // One behind the other: host, target, tag, the head before and after the request's id, and a name that samples show.
@@ -90,9 +90,9 @@ struct HeadSeal {
 
 // Behind it lie its text (host, target, tag, and the name that samples show), its conditions, its signature where it has one, the steps by
 // which its head is put together, and the bytes of that head that no other has.
-struct Answer {
+struct CacheEntry {
   // In its chain, with all that is compared first.
-  Answer* next;
+  CacheEntry* next;
   uint64_t hash;
   uint16_t host, target, tag, shown;
   Variant variant;
@@ -104,7 +104,7 @@ struct Answer {
   int64_t from, until;
   size_t offset, sizeBytes;
   // In the order in which answers came, or were spared.
-  Answer *older, *younger;
+  CacheEntry *older, *younger;
   // Made where HEAD is requested.
   HeadSeal* headSeal;
   int32_t* noted;
@@ -132,27 +132,27 @@ struct Answer {
 };
 
 // What is requested.
-struct Question {
+struct CacheKey {
   Variant variant;
   bool isHead;
   const char *host, *target;
   size_t hostLength, targetLength;
 };
 
-class ReadyAnswers {
+class ResponseCache {
  public:
   // `seed`: nobody outside may know it, or he could choose targets that all fall into one chain.
-  ReadyAnswers(size_t maxBytes, uint64_t seed) : maxBytes_(maxBytes), seed_(seed), chains_(chainsFor(maxBytes)) {}
-  ~ReadyAnswers() {
+  ResponseCache(size_t maxBytes, uint64_t seed) : maxBytes_(maxBytes), seed_(seed), chains_(chainsFor(maxBytes)) {}
+  ~ResponseCache() {
     while (oldest_ != nullptr) drop(oldest_);
   }
-  ReadyAnswers(const ReadyAnswers&) = delete;
-  ReadyAnswers& operator=(const ReadyAnswers&) = delete;
+  ResponseCache(const ResponseCache&) = delete;
+  ResponseCache& operator=(const ResponseCache&) = delete;
 
   std::vector<Tally> tallies;
   std::vector<Region> regions;
   std::unordered_map<uint64_t, size_t> keyed;
-  // Held while anything of the answers changes, for other threads that copy them (shared-answers.h). This thread reads without it.
+  // Held while anything of the answers changes, for other threads that copy them (shared-entries.h). This thread reads without it.
   std::mutex mutex;
 
   size_t bytes() const { return bytes_; }
@@ -174,11 +174,11 @@ class ReadyAnswers {
     if (found != keyed.end() && found->second == region) keyed.erase(found);
   }
 
-  // Keeps an answer in place of the one that it had for the same question. Numbers are checked by the caller.
-  void put(const Proposed& from) {
+  // Keeps an answer in place of the one that it had for the same key. Numbers are checked by the caller.
+  void put(const NewEntry& from) {
     std::lock_guard<std::mutex> lock(mutex);
-    Question question{from.variant, from.isHead, from.text, from.text + from.host, from.host, from.target};
-    if (Answer* before = find(question)) drop(before);
+    CacheKey key{from.variant, from.isHead, from.text, from.text + from.host, from.host, from.target};
+    if (CacheEntry* before = find(key)) drop(before);
     // What changes from one second to the next is kept beside the head, and so is no difference between two of them.
     const char* head = from.text + from.host + from.target + from.tag;
     head_.assign(head, from.before);
@@ -188,16 +188,16 @@ class ReadyAnswers {
     Seal seal;
     SealPlaces places = {};
     bool isSealed = from.until < kForever && findSeal(lines, from.after, &places) && take(places, lines, &seal);
-    size_t key = from.host + from.target + from.tag;
-    patterns_.pack(head_, {from.text + from.host, key - from.host}, &packed_);
+    size_t keyBytes = from.host + from.target + from.tag;
+    patterns_.pack(head_, {from.text + from.host, keyBytes - from.host}, &packed_);
     size_t steps = packed_.steps.size() * sizeof(PackedStep);
     size_t conditions = from.conditionCount * sizeof(Condition);
-    size_t bytes = sizeof(Answer) + key + from.shown + conditions + (isSealed ? sizeof(Seal) : 0) + steps + packed_.own.size();
+    size_t bytes = sizeof(CacheEntry) + keyBytes + from.shown + conditions + (isSealed ? sizeof(Seal) : 0) + steps + packed_.own.size();
     if (bytes > maxBytes_) return patterns_.drop(packed_.pattern);
     while (bytes_ + bytes > maxBytes_) evict(nullptr);
-    Answer* made = static_cast<Answer*>(::operator new(bytes));
-    *made = Answer{};
-    made->hash = hashOf(question);
+    CacheEntry* made = static_cast<CacheEntry*>(::operator new(bytes));
+    *made = CacheEntry{};
+    made->hash = hashOf(key);
     made->serial = regions[from.region].serial;
     made->regionKey = regions[from.region].key;
     made->kind = tallies[from.tally].kind;
@@ -233,7 +233,7 @@ class ReadyAnswers {
       if (length > 0) memcpy(to, some, length);
       to += length;
     };
-    add(from.text, key);
+    add(from.text, keyBytes);
     add(head + from.before + from.after, from.shown);
     add(from.conditions, conditions);
     if (isSealed) add(&seal, sizeof(seal));
@@ -244,24 +244,24 @@ class ReadyAnswers {
 
   // The answer to HEAD where there is none of its own: that to GET has the same lines but for the signature. Where tokens are taken, the
   // two have buckets of their own.
-  Answer* findFor(Question question) {
-    Answer* found = find(question);
-    if (found != nullptr || !question.isHead || question.variant == Variant::kPart) return found;
-    question.isHead = false;
-    found = find(question);
+  CacheEntry* findFor(CacheKey key) {
+    CacheEntry* found = find(key);
+    if (found != nullptr || !key.isHead || key.variant == Variant::kPart) return found;
+    key.isHead = false;
+    found = find(key);
     return found != nullptr && found->price == Price::kTokens ? nullptr : found;
   }
 
-  Answer* find(const Question& question) {
-    uint64_t hash = hashOf(question);
-    for (Answer* each = chains_.of(hash); each != nullptr; each = each->next) {
-      if (each->hash == hash && isFor(*each, question)) return each;
+  CacheEntry* find(const CacheKey& key) {
+    uint64_t hash = hashOf(key);
+    for (CacheEntry* each = chains_.of(hash); each != nullptr; each = each->next) {
+      if (each->hash == hash && isFor(*each, key)) return each;
     }
     return nullptr;
   }
 
   // Whether everything that the answer rests on is as it was when it was made.
-  bool holds(const Answer& answer) const {
+  bool holds(const CacheEntry& answer) const {
     const Region& region = regions[answer.region];
     if (!region.open || region.serial != answer.serial) return false;
     for (size_t at = 0; at < answer.conditionCount; at += 1) {
@@ -273,29 +273,29 @@ class ReadyAnswers {
   }
 
   // Whether these bytes of its body can be read without waiting for the disk.
-  bool isHere(const Answer& answer, size_t start, size_t end) const {
+  bool isHere(const CacheEntry& answer, size_t start, size_t end) const {
     return regions[answer.region].isHere(answer.offset + start, answer.offset + end);
   }
 
   // Notes that it was requested: it is spared when room is needed here, and so is its record when its segment leaves.
-  static void use(Answer* answer) {
+  static void use(CacheEntry* answer) {
     answer->used = true;
     int32_t* noted = answer->noted;
     if (noted == nullptr || (__atomic_load_n(noted, __ATOMIC_RELAXED) & answer->notedMask) != 0) return;
     __atomic_fetch_or(noted, answer->notedMask, __ATOMIC_RELAXED);
   }
 
-  void remove(Answer* answer) {
+  void remove(CacheEntry* answer) {
     std::lock_guard<std::mutex> lock(mutex);
     drop(answer);
   }
 
   // Puts the head of an answer together, with room for the id of a request between its two parts, and without its signature. `to`: as
   // many bytes as it has.
-  void unsignedHead(const Answer& answer, char* to) const {
+  void unsignedHead(const CacheEntry& answer, char* to) const {
     patterns_.unpack(answer.pattern, answer.steps(), answer.stepCount, answer.own(), answer.targetText(), to);
   }
-  void head(const Answer& answer, char* to) const {
+  void head(const CacheEntry& answer, char* to) const {
     unsignedHead(answer, to);
     if (!answer.isSealed) return;
     Seal seal;
@@ -304,7 +304,7 @@ class ReadyAnswers {
   }
 
   // Keeps a signature for HEAD beside that for GET. False: there is no room. To be called with the mutex held.
-  bool keepForHead(Answer* answer, const HeadSeal& made) {
+  bool keepForHead(CacheEntry* answer, const HeadSeal& made) {
     if (answer->headSeal == nullptr) {
       while (bytes_ + sizeof(HeadSeal) > maxBytes_) {
         if (!evict(answer)) return false;
@@ -320,15 +320,15 @@ class ReadyAnswers {
  private:
   size_t maxBytes_;
   uint64_t seed_, serial_ = 0;
-  Chains<Answer> chains_;
-  Answer *oldest_ = nullptr, *youngest_ = nullptr;
+  Chains<CacheEntry> chains_;
+  CacheEntry *oldest_ = nullptr, *youngest_ = nullptr;
   size_t bytes_ = 0;
   HeadPatterns patterns_;
   // Of the answer that is put.
   std::string head_;
   Packed packed_;
 
-  void drop(Answer* answer) {
+  void drop(CacheEntry* answer) {
     chains_.remove(answer);
     leave(answer);
     bytes_ -= answer->bytes;
@@ -337,21 +337,21 @@ class ReadyAnswers {
     ::operator delete(answer);
   }
 
-  void insert(Answer* made) {
+  void insert(CacheEntry* made) {
     chains_.insert(made);
     enter(made);
     bytes_ += made->bytes;
   }
 
   // As the youngest.
-  void enter(Answer* answer) {
+  void enter(CacheEntry* answer) {
     answer->older = youngest_;
     answer->younger = nullptr;
     (youngest_ == nullptr ? oldest_ : youngest_->younger) = answer;
     youngest_ = answer;
   }
 
-  void leave(Answer* answer) {
+  void leave(CacheEntry* answer) {
     (answer->older == nullptr ? oldest_ : answer->older->younger) = answer->younger;
     (answer->younger == nullptr ? youngest_ : answer->younger->older) = answer->older;
   }
@@ -359,10 +359,10 @@ class ReadyAnswers {
   // The oldest goes, but one that was requested since it came, or was spared, is spared once more and becomes the youngest. Of so many in a
   // row the next goes all the same: where all were requested, to look at each took an edge thread 20 ms. `kept` stays. False: there is
   // no other.
-  bool evict(const Answer* kept) {
+  bool evict(const CacheEntry* kept) {
     if (oldest_ == nullptr || (oldest_ == kept && youngest_ == kept)) return false;
     for (size_t spared = 0; oldest_ == kept || (oldest_->used && spared < kSparedMax); spared += 1) {
-      Answer* answer = oldest_;
+      CacheEntry* answer = oldest_;
       answer->used = false;
       leave(answer);
       enter(answer);
@@ -373,15 +373,15 @@ class ReadyAnswers {
 
   // One for each answer of usual size, up to 128 MiB of them.
   static size_t chainsFor(size_t maxBytes) {
-    size_t most = Chains<Answer>::kFewest;
-    while (most < maxBytes / kUsualAnswer && most < kChainsMax) most *= 2;
+    size_t most = Chains<CacheEntry>::kFewest;
+    while (most < maxBytes / kUsualEntry && most < kChainsMax) most *= 2;
     return most;
   }
 
-  static bool isFor(const Answer& answer, const Question& question) {
-    return answer.variant == question.variant && answer.isHead == question.isHead && answer.host == question.hostLength &&
-           answer.target == question.targetLength && memcmp(answer.text(), question.host, question.hostLength) == 0 &&
-           memcmp(answer.targetText(), question.target, question.targetLength) == 0;
+  static bool isFor(const CacheEntry& answer, const CacheKey& key) {
+    return answer.variant == key.variant && answer.isHead == key.isHead && answer.host == key.hostLength &&
+           answer.target == key.targetLength && memcmp(answer.text(), key.host, key.hostLength) == 0 &&
+           memcmp(answer.targetText(), key.target, key.targetLength) == 0;
   }
 
   static uint64_t mix(uint64_t one, uint64_t other) {
@@ -401,9 +401,9 @@ class ReadyAnswers {
     return mix(hash ^ word, 0x9e3779b97f4a7c15u);
   }
 
-  uint64_t hashOf(const Question& question) const {
-    uint64_t kind = static_cast<uint64_t>(question.variant) * 2 + (question.isHead ? 1 : 0);
-    return hashed(question.target, question.targetLength, hashed(question.host, question.hostLength, seed_ ^ kind));
+  uint64_t hashOf(const CacheKey& key) const {
+    uint64_t kind = static_cast<uint64_t>(key.variant) * 2 + (key.isHead ? 1 : 0);
+    return hashed(key.target, key.targetLength, hashed(key.host, key.hostLength, seed_ ^ kind));
   }
 };
 

@@ -1,4 +1,4 @@
-// What a server needs to repeat answers: see ready.h for the answers, repeat.cc for how they are sent.
+// What a server needs to answer from its response cache: see response-cache.h for the entries, cached-answer.cc for how they are sent.
 #pragma once
 
 #include <cstdint>
@@ -8,15 +8,15 @@
 
 #include "limits.h"
 #include "plain-lines.h"
-#include "ready.h"
+#include "response-cache.h"
 #include "sealed.h"
-#include "shared-answers.h"
+#include "shared-entries.h"
 
 namespace server {
 
-// Bodies up to this size are repeated: a socket takes most of them at once. Larger ones are looked at again while they are sent, whether
+// Bodies up to this size are cached: a socket takes most of them at once. Larger ones are looked at again while they are sent, whether
 // they were blocked meanwhile, which is JavaScript's.
-constexpr size_t kRepeatMax = 1024 * 1024;
+constexpr size_t kCachedBodyMax = 1024 * 1024;
 // What a socket does not take of a body that cannot be sent from its file is put aside, up to this size.
 constexpr size_t kAsideEachMax = 256 * 1024;
 // Bodies that are sent on from their files as slow clients take them: no more of all connections together, so that nobody fills the kernel's
@@ -25,7 +25,7 @@ constexpr size_t kSendingMax = 256;
 inline size_t sendingMax(size_t connectionsMax) { return connectionsMax / 8 < kSendingMax ? connectionsMax / 8 : kSendingMax; }
 // Of all connections together. While so much waits, JavaScript answers.
 constexpr size_t kAsideMax = 32 * 1024 * 1024;
-// Larger bodies get no more than this part of it: clients that take them slowly do not end the repeating of small ones.
+// Larger bodies get no more than this part of it: clients that take them slowly do not end the caching of small ones.
 constexpr size_t kAsideLargeMax = kAsideMax / 4 * 3, kSmallBody = 16 * 1024;
 
 // 22 random characters of base64url for each request, like those that JavaScript makes (src/serving/request-id.ts).
@@ -67,24 +67,24 @@ struct Cells {
   size_t length;
 };
 
-struct Repeats {
-  Repeats(size_t maxBytes, uint64_t seed, const std::string& plain, std::string every)
-      : ready(maxBytes, seed), lines(plain), every(std::move(every)) {}
-  ~Repeats() { Tables::all().leave(&ready); }
+struct CacheState {
+  CacheState(size_t maxBytes, uint64_t seed, const std::string& plain, std::string every)
+      : cache(maxBytes, seed), lines(plain), every(std::move(every)) {}
+  ~CacheState() { Tables::all().leave(&cache); }
   // The answer that another thread has, as this thread's own. Null: there is none, or this thread knows too little of what it rests on.
-  Answer* adopt(const Question& question);
+  CacheEntry* adopt(const CacheKey& key);
   bool knows(const int32_t* cell) const;
   // What it has in common with the other threads of its program. Null: it is alone.
   const void* group = nullptr;
   // Shared memory that answers look at.
   std::vector<Cells> cells;
-  ReadyAnswers ready;
+  ResponseCache cache;
   PlainLines lines;
   // Header lines of every answer, each with CRLF in front.
   const std::string every;
   // Null: what is too old is signed by JavaScript.
   std::unique_ptr<Sealer> sealer;
-  // Null: no answer that has a price is repeated.
+  // Null: no entry that has a price is used.
   std::unique_ptr<Limited> limits;
   RequestIds ids;
   DateLine date;

@@ -14,7 +14,7 @@ import { type Naming, namingOf, unnamed } from '../serving/naming.js'
 import { origins } from '../serving/origin.js'
 import type { Exchange } from '../serving/request-exchange.js'
 import type { RequestLog } from '../serving/request-log.js'
-import type { DataRoute } from './data-route.js'
+import type { ContentHandler } from './content-handler.js'
 import type { Ruled } from './host-rules.js'
 
 export interface NameRouteParts {
@@ -22,7 +22,7 @@ export interface NameRouteParts {
   readonly guard: Guard | undefined
   readonly requestLog: RequestLog
   readonly delivery: Delivery
-  readonly data: DataRoute
+  readonly data: ContentHandler
   readonly vocabulary: Vocabulary
   readonly hosts: HostOptions
   readonly options: GatewayOptions
@@ -31,7 +31,7 @@ export interface NameRouteParts {
 }
 
 /** Answers what the host of a request decided: redirects, and everything below a name. */
-export class NameRoute {
+export class NameHandler {
   /** Keyed by the resolution object: prepared heads are valid exactly as long as that resolution is. */
   readonly #namings = new WeakMap<Resolution, Naming>()
   readonly #apexNaming: Naming
@@ -91,7 +91,7 @@ export class NameRoute {
   /** That the name still means the same, and is not blocked: as of `clearAt` it is not. */
   #conditionsOf({ reply }: Exchange, name: Name, clearAt: number): Exchange['conditions'] {
     const { names, guard } = this.parts
-    const means = reply.repeater === undefined ? undefined : names.watch?.(name)
+    const means = reply.responseCache === undefined ? undefined : names.watch?.(name)
     if (means === undefined || guard === undefined) return means
     const { versionCell } = guard
     return versionCell === undefined ? undefined : [...means, [versionCell, clearAt, clearAt]]

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "ready.h"
+#include "response-cache.h"
 
 namespace server {
 
 // A copy of an answer of another thread.
 struct Borrowed {
-  Proposed answer;
+  NewEntry answer;
   std::string text;
   uint64_t regionKey;
   uint32_t kind;
@@ -27,12 +27,12 @@ class Tables {
   }
 
   // `group`: what the threads of one program have in common, and nobody else.
-  void join(const void* group, ReadyAnswers* table) {
+  void join(const void* group, ResponseCache* table) {
     std::unique_lock<std::shared_mutex> lock(mutex_);
     members_.push_back({group, table});
   }
   // Nobody reads it any more.
-  void leave(const ReadyAnswers* table) {
+  void leave(const ResponseCache* table) {
     std::unique_lock<std::shared_mutex> lock(mutex_);
     for (size_t at = 0; at < members_.size(); at += 1) {
       if (members_[at].table == table) return static_cast<void>(members_.erase(members_.begin() + static_cast<std::ptrdiff_t>(at)));
@@ -41,7 +41,7 @@ class Tables {
 
   // The answer of another table of the group. With many threads not all of them are tried: beginning behind one's own, so that each is
   // tried by some.
-  bool borrow(const void* group, const ReadyAnswers* own, const Question& question, Borrowed* to) {
+  bool borrow(const void* group, const ResponseCache* own, const CacheKey& key, Borrowed* to) {
     std::shared_lock<std::shared_mutex> lock(mutex_);
     size_t self = 0;
     while (self < members_.size() && members_[self].table != own) self += 1;
@@ -50,7 +50,7 @@ class Tables {
       const Member& member = members_[(self + step) % members_.size()];
       if (member.group != group || member.table == own) continue;
       tried += 1;
-      if (copy(member.table, question, to)) return true;
+      if (copy(member.table, key, to)) return true;
     }
     return false;
   }
@@ -58,16 +58,16 @@ class Tables {
  private:
   struct Member {
     const void* group;
-    ReadyAnswers* table;
+    ResponseCache* table;
   };
   static constexpr size_t kTriedMax = 8;
 
   std::shared_mutex mutex_;
   std::vector<Member> members_;
 
-  static bool copy(ReadyAnswers* table, const Question& question, Borrowed* to) {
+  static bool copy(ResponseCache* table, const CacheKey& key, Borrowed* to) {
     std::lock_guard<std::mutex> lock(table->mutex);
-    const Answer* found = table->findFor(question);
+    const CacheEntry* found = table->findFor(key);
     if (found == nullptr || found->regionKey == 0 || found->kind == 0) return false;
     size_t before = size_t{found->host} + found->target + found->tag, head = found->headLength();
     to->text.assign(found->text(), before);
@@ -77,8 +77,8 @@ class Tables {
     to->text.append(found->shownText(), found->shown);
     to->regionKey = found->regionKey;
     to->kind = found->kind;
-    Proposed& answer = to->answer;
-    answer = Proposed{};
+    NewEntry& answer = to->answer;
+    answer = NewEntry{};
     answer.variant = found->variant;
     answer.isHead = found->isHead;
     answer.strict = found->strict;
