@@ -2,8 +2,8 @@ import { setImmediate as turn } from 'node:timers/promises'
 import { loadAddon } from '../addon.js'
 import type { BorrowedKey } from '../ed25519/ed25519.js'
 import { type FilePlaces, filePlaces } from '../mapped/mapped.js'
-import { openFallbackWire } from './fallback.js'
 import type { CacheTable } from './cache-table.js'
+import { openFallbackWire } from './fallback.js'
 import {
   type Hear,
   type Pair,

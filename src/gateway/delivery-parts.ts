@@ -4,12 +4,12 @@ import type { Admission } from '../admission/admission-port.js'
 import type { ClientOf } from '../serving/in-slot.js'
 import type { RequestLog } from '../serving/request-log.js'
 import type { OpenedContent } from '../source/reading/transfer-client.js'
+import type { CacheFiller } from './cache-filler.js'
 import type { Finder, Transfers } from './gateway-parts.js'
 import type { GatewayOptions } from './gateway-rules.js'
 import type { Guard } from './guard.js'
 import type { HeadWriter } from './head.js'
 import type { Locator } from './locator.js'
-import type { CacheFiller } from './cache-filler.js'
 import type { Touches } from './touches.js'
 
 /** What the steps of one answer with content are made of. */

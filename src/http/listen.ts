@@ -10,9 +10,9 @@ import type { Reply, Request } from './exchange.js'
 import { FlowShares } from './flow-shares.js'
 import { gatheredMaxBytes } from './gathered-body.js'
 import { ReadPauses } from './read-pauses.js'
-import { ResponseCache, type ResponseCacheOptions } from './response-cache.js'
 import { type ReplyOwner, SocketReply } from './reply.js'
 import { type Front, SocketRequest } from './request.js'
+import { ResponseCache, type ResponseCacheOptions } from './response-cache.js'
 import { bytesPerSecondMin, SenderPace } from './sender-pace.js'
 import { Stalls } from './stalls.js'
 
@@ -167,7 +167,11 @@ class ListeningServer implements ReplyOwner, Front, Server {
   /** The addon asks the system for the time: with another clock it would answer by another time than the handler. */
   #openResponseCache({ responseCache }: ServeOptions): ResponseCache | undefined {
     if (responseCache === undefined || this.#clock !== systemClock) return undefined
-    const table = this.wire.responseCache?.(responseCache.maxBytes, responseCache.plain, this.#options.lines ?? '')
+    const table = this.wire.responseCache?.(
+      responseCache.maxBytes,
+      responseCache.plain,
+      this.#options.lines ?? '',
+    )
     return table === undefined ? undefined : new ResponseCache(this.wire, table, responseCache)
   }
 

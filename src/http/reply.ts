@@ -4,8 +4,8 @@ import type { Inflow } from './body.js'
 import type { Head, Pace, Piece, Reply, Sent, TextHead } from './exchange.js'
 import { writeHead, writeInterim } from './frame.js'
 import { Pump, shareMinBytes, sizeOfAll } from './pump.js'
-import type { ResponseCache } from './response-cache.js'
 import type { SocketRequest } from './request.js'
+import type { ResponseCache } from './response-cache.js'
 import type { Stalls } from './stalls.js'
 
 /** Bodies up to this size are copied when the socket is full; larger ones are read again. */

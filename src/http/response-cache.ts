@@ -3,11 +3,11 @@ import {
   answerNumbers,
   answerPrice,
   answerTextMax,
+  type CacheTable,
   conditionNumbers,
   conditionsMax,
   count as counts,
   number,
-  type CacheTable,
   rule,
 } from '../../native/server/cache-table.js'
 import type { Wire } from '../../native/server/wire.js'

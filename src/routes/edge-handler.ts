@@ -1,3 +1,4 @@
+import { CacheFiller } from '../gateway/cache-filler.js'
 import { Delivery } from '../gateway/deliver.js'
 import { Entries } from '../gateway/entries.js'
 import type { GatewayParts } from '../gateway/gateway-parts.js'
@@ -5,7 +6,6 @@ import { createHeadWriter } from '../gateway/head.js'
 import { refusesWorker } from '../gateway/isolation.js'
 import { Locator } from '../gateway/locator.js'
 import { Manifests } from '../gateway/manifests.js'
-import { CacheFiller } from '../gateway/cache-filler.js'
 import { enter } from '../gateway/steps.js'
 import { Touches } from '../gateway/touches.js'
 import type { Reply, Request } from '../http/exchange.js'
@@ -22,7 +22,7 @@ import type { Exchange, Family } from '../serving/request-exchange.js'
 import { RequestLog } from '../serving/request-log.js'
 import type { Route } from '../serving/route.js'
 import { SoundFiles } from '../store/sound-files.js'
-import { contentOperations, ContentHandler, methodsOf, type Target, targetOf } from './content-handler.js'
+import { ContentHandler, contentOperations, methodsOf, type Target, targetOf } from './content-handler.js'
 import { DigestHandler } from './digest-handler.js'
 import { gatewayParameters, gatewayService } from './gateway-parameters.js'
 import { HostRules, type Ruled } from './host-rules.js'
@@ -101,7 +101,10 @@ class EdgeHandler implements RequestHandler {
     this.#delivery = delivery
     const texts = new TextHandler({ requestLog, locator, admission, guard }, delivery)
     this.#data = new ContentHandler(requestLog, locator, delivery, manifests, texts)
-    this.#digests = new DigestHandler({ requestLog, catalog, locator, delivery, guard }, vocabulary.pathPrefix)
+    this.#digests = new DigestHandler(
+      { requestLog, catalog, locator, delivery, guard },
+      vocabulary.pathPrefix,
+    )
     const { routes = [], offered } = parts
     const protocol = parts.naming?.hosts.protocol ?? 'http'
     this.#router = new Router(

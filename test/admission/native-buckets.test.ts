@@ -152,7 +152,12 @@ async function limited(rules: Rules, isCaching: boolean, clients = about) {
       onThrow: (error) => thrown.push(error),
       ...(isCaching
         ? {
-            responseCache: { maxBytes: 2 ** 22, plain: plainLines, onSample: () => undefined, limits: gate.lend() },
+            responseCache: {
+              maxBytes: 2 ** 22,
+              plain: plainLines,
+              onSample: () => undefined,
+              limits: gate.lend(),
+            },
           }
         : {}),
     },

@@ -6,7 +6,7 @@ import { MappedFiles } from '../../src/store/mapped.js'
 import { verifiedByFirst, verifiedBySecond } from '../attest/verifiers.js'
 import { eventually } from '../eventually.js'
 import { someId } from '../source/rig.js'
-import { comparable, isFromCache, type Rig, cachingRig, skip, warm } from './response-cache-rig.js'
+import { cachingRig, comparable, isFromCache, type Rig, skip, warm } from './response-cache-rig.js'
 import { type Answered, askAt, freshened, stage } from './rig.js'
 
 /** Signatures that the server makes by itself are those that the steps would have made. */

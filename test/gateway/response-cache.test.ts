@@ -16,12 +16,12 @@ import { eventually } from '../eventually.js'
 import { fc } from '../property.js'
 import { sha256, someId } from '../source/rig.js'
 import {
+  cachingRig,
   changes,
   comparable,
   exchange,
   isFromCache,
   type Rig,
-  cachingRig,
   skip,
   warm,
 } from './response-cache-rig.js'

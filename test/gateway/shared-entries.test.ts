@@ -2,7 +2,7 @@ import t from 'tap'
 import { type Id, idBytes } from '../../src/format/id.js'
 import { eventually } from '../eventually.js'
 import { sha256 } from '../source/rig.js'
-import { comparable, isFromCache, type Rig, cachingRig, skip, warm } from './response-cache-rig.js'
+import { cachingRig, comparable, isFromCache, type Rig, skip, warm } from './response-cache-rig.js'
 import { askAt } from './rig.js'
 
 /** What one server of a program has answered, another one repeats: the same bytes, while nothing has changed. */

@@ -247,10 +247,16 @@ t.test('few large bodies wait for slow clients; others are answered by the handl
     socket.write(asking)
     sockets.push(socket)
   }
-  await eventually('eight answers came from the cache or are under way', () => fromCache() + server.flows === 8)
+  await eventually(
+    'eight answers came from the cache or are under way',
+    () => fromCache() + server.flows === 8,
+  )
   t.equal(fromCache(), 4, 'an eighth of the connections')
   for (const socket of sockets) socket.destroy()
-  await eventually('nothing is being sent', () => server.responseCache?.isSending === false && server.flows === 0)
+  await eventually(
+    'nothing is being sent',
+    () => server.responseCache?.isSending === false && server.flows === 0,
+  )
   const socket = await connected(server.port)
   socket.write(asking)
   t.equal((await bodyOf(socket, 2 ** 20)).length, 2 ** 20)

@@ -72,7 +72,10 @@ class AdminRoute implements Route {
     try {
       const outcome = await order.act(call)
       if (this.parts.clock !== undefined && method !== 'GET' && outcome.status < 300)
-        noteChange({ kind: 'order', what: changeIn(method, path, body.json), by: call.by }, this.parts.clock.now())
+        noteChange(
+          { kind: 'order', what: changeIn(method, path, body.json), by: call.by },
+          this.parts.clock.now(),
+        )
       sendAnswer(outcome)
     } catch (error) {
       // An exception in an order must not end the gateway; the operator gets its message.
