@@ -106,7 +106,7 @@ export class CacheFiller {
       this.#failures.add(1)
       if (this.#isFailureLogged) return
       this.#isFailureLogged = true
-      this.parts.log.error({ err: error }, 'a bug: an answer could not be put into the response cache')
+      this.parts.log.error({ err: error }, 'a bug: an answer could not be offered to the response cache')
     }
   }
 

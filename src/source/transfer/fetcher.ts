@@ -22,6 +22,7 @@ import type { Absences } from './absences.js'
 import { BackgroundFills, type FillOptions } from './background-fills.js'
 import { isBlockedCopy } from './blocked-bytes.js'
 import { ContentTransfer } from './content-transfer.js'
+import { JoinableTransfers } from './joinable-transfers.js'
 import { openedOf, placedOf, transferKey, transferRequestOf } from './open-request.js'
 import type { TransferParts } from './transfer-parts.js'
 import { ProgressSlots, TransferProgress } from './transfer-progress.js'
@@ -68,11 +69,7 @@ interface Reader {
 /** Owner of every transfer: one per payload, however many readers there are. */
 export class Fetcher {
   readonly #slots: ProgressSlots
-  readonly #transfers = new Map<string, ContentTransfer>()
-  /** Under which others may join. */
-  readonly #keys = new Map<ContentTransfer, string>()
-  /** Of them those of whole payloads. */
-  readonly #wholes = new Map<Id, Set<ContentTransfer>>()
+  readonly #joinable = new JoinableTransfers()
   readonly #running = new Map<ContentTransfer, Promise<void>>()
   readonly #readers = new Map<number, Reader>()
   readonly #shares: TransferShares
@@ -216,7 +213,7 @@ export class Fetcher {
   async stop(): Promise<void> {
     this.#stopping = true
     this.#fills?.stop()
-    for (const transfer of this.#transfers.values()) {
+    for (const transfer of this.#joinable.all) {
       if (transfer.announced === undefined) transfer.stop()
       else transfer.abandon()
     }
@@ -281,11 +278,10 @@ export class Fetcher {
    */
   #join(request: OpenMessage): ContentTransfer | undefined {
     const variant = this.#variantKey(request)
-    const ofId = [...(this.#wholes.get(request.id) ?? [])]
     return [
-      ...ofId.filter(({ announced }) => announced !== undefined),
-      this.#transfers.get(transferKey(request, variant, false)),
-      this.#isUnjudged(request) ? undefined : this.#transfers.get(transferKey(request, variant, true)),
+      ...this.#joinable.wholesOf(request.id).filter(({ announced }) => announced !== undefined),
+      this.#joinable.at(transferKey(request, variant, false)),
+      this.#isUnjudged(request) ? undefined : this.#joinable.at(transferKey(request, variant, true)),
     ].find((transfer) => transfer !== undefined && this.#reaches(transfer, request))
   }
 
@@ -323,12 +319,11 @@ export class Fetcher {
     const isUnknown = request.absentAt === this.parts.catalog.generation(request.id)
     const progress = new TransferProgress(this.#slots.table, slot, share.over)
     const transfer = new ContentTransfer(transferRequestOf(request, separate, isUnknown), progress, parts)
-    const name = transferKey(request, this.#variantKey(request), separate)
-    this.#offer(name, transfer)
+    this.#joinable.add(transferKey(request, this.#variantKey(request), separate), transfer)
     this.#taken.set(transfer, share)
     const run = transfer.run().finally(() => {
       share.over()
-      this.#withdraw(name, transfer)
+      this.#joinable.remove(transfer)
       this.#running.delete(transfer)
       if (separate) this.#fillAfter(transfer)
       if (transfer.progress.readers === 0) this.#release(transfer)
@@ -371,25 +366,8 @@ export class Fetcher {
     const { transfer } = found
     transfer.progress.leave(reader)
     if (transfer.progress.readers > 0) return
-    const name = this.#keys.get(transfer)
-    if (name === undefined) this.#release(transfer)
-    else if (!transfer.abandon()) this.#withdraw(name, transfer)
-  }
-
-  /** Others may join it from now on. */
-  #offer(name: string, transfer: ContentTransfer): void {
-    this.#transfers.set(name, transfer)
-    this.#keys.set(transfer, name)
-    if (transfer.request.window !== undefined) return
-    const { id } = transfer.request
-    this.#wholes.set(id, (this.#wholes.get(id) ?? new Set()).add(transfer))
-  }
-
-  #withdraw(name: string, transfer: ContentTransfer): void {
-    if (this.#transfers.get(name) === transfer) this.#transfers.delete(name)
-    this.#keys.delete(transfer)
-    const ofId = this.#wholes.get(transfer.request.id)
-    if (ofId?.delete(transfer) === true && ofId.size === 0) this.#wholes.delete(transfer.request.id)
+    if (!this.#joinable.has(transfer)) this.#release(transfer)
+    else if (!transfer.abandon()) this.#joinable.remove(transfer)
   }
 
   #release(transfer: ContentTransfer): void {
