@@ -1,4 +1,4 @@
-import { type AnySignal, signalOf } from '../actor/lazy-signal.js'
+import type { AnySignal } from '../actor/lazy-signal.js'
 import type { Attributes } from '../catalog/attributes.js'
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
@@ -69,21 +69,12 @@ export interface Found {
 
 /**
  * Brings payloads. Refusals: `unknown` (this source denies the id), `upstream` and `late` (it did not answer, or malformed),
- * `forged`, `busy`, `unsatisfiable` (the window is outside the payload). `signal` ends the opening and the body; an aborted
+ * `forged`, `busy`, `unsatisfiable` (the window is outside the payload). `ending` ends the opening and the body; an aborted
  * opening answers `late`.
  */
 export interface Source {
   readonly name: string
   /** False: this source denies the id, which it knows without waiting. Absent: it gets the request. */
   mayHave?(wanted: Wanted): boolean
-  open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal>
-  /** The same for a source that needs no signal of the platform. */
-  openUnder?(wanted: Wanted, ending: AnySignal): Promise<Found | Refusal>
-}
-
-/** Opens at a source in the way that costs it least. */
-export function openAt(source: Source, wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> {
-  return source.openUnder === undefined
-    ? source.open(wanted, signalOf(ending))
-    : source.openUnder(wanted, ending)
+  readonly open: (wanted: Wanted, ending: AnySignal) => Promise<Found | Refusal>
 }

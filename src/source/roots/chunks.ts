@@ -1,3 +1,4 @@
+import { type AnySignal, signalOf } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { isBoundById } from '../../proof/transaction-proof.js'
 import { unknownEverywhere, weightier } from '../refusals.js'
@@ -26,7 +27,8 @@ export class Chunks implements Source {
     return isRefusal(place) ? place : new ChunkedRoot(place, this.parts, this.heights?.known(id))
   }
 
-  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+  async open(wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> {
+    const signal = signalOf(ending)
     const { id, avoid } = wanted
     if (avoid.has(this.name)) return unknownEverywhere()
     const header = await this.transactions.headerFor(wanted, signal)
@@ -68,7 +70,8 @@ export class OffsetAwareChunks implements Source {
     private readonly roots?: RootLookup,
   ) {}
 
-  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+  async open(wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> {
+    const signal = signalOf(ending)
     const item = await this.items.open(wanted, signal)
     if (!isRefusal(item)) return { ...item, name: this.name }
     const isItem = wanted.attributes?.place?.isSigned === true

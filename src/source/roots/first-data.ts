@@ -1,4 +1,5 @@
 import type { Clock } from '../../actor/clock.js'
+import { signalOf } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Found, Source, Wanted } from '../source.js'
 
@@ -12,7 +13,8 @@ export function firstDataWithin(source: Source, ms: number, clock: Clock): Sourc
     ...(source.mayHave === undefined
       ? {}
       : { mayHave: (wanted: Wanted) => source.mayHave?.(wanted) ?? true }),
-    async open(wanted, signal) {
+    async open(wanted, ending) {
+      const signal = signalOf(ending)
       const late = new AbortController()
       const either = AbortSignal.any([signal, late.signal])
       const begunMs = clock.monotonic()

@@ -1,3 +1,4 @@
+import { type AnySignal, signalOf } from '../../actor/lazy-signal.js'
 import type { Attributes, ItemPlace } from '../../catalog/attributes.js'
 import type { Id } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
@@ -49,7 +50,8 @@ export class Items implements Source {
     return rootOf(wanted) !== undefined
   }
 
-  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+  async open(wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> {
+    const signal = signalOf(ending)
     if (wanted.avoid.has(this.name)) return unknownEverywhere()
     const rootId = rootOf(wanted)
     if (rootId === undefined) return unknownEverywhere()

@@ -1,3 +1,4 @@
+import { type AnySignal, signalOf } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Found, Source, Wanted } from '../source.js'
 import type { BlobRoots } from './blob-roots.js'
@@ -17,7 +18,8 @@ export class Parent implements Source {
     return this.#items.mayHave(wanted)
   }
 
-  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+  async open(wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> {
+    const signal = signalOf(ending)
     const found = await this.#items.open(wanted, signal)
     const { attributes } = wanted
     const place = attributes?.place

@@ -1,3 +1,4 @@
+import { type AnySignal, signalOf } from '../../actor/lazy-signal.js'
 import type { Chain } from '../../chain/chain.js'
 import { Gathered } from '../../format/gathered.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
@@ -27,7 +28,8 @@ export class TxData implements Source {
     private readonly chain: Pick<Chain, 'transactionData'>,
   ) {}
 
-  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+  async open(wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> {
+    const signal = signalOf(ending)
     if (wanted.avoid.has(this.name)) return unknownEverywhere()
     const header = await this.transactions.headerFor(wanted, signal)
     if (isRefusal(header)) return header

@@ -117,9 +117,9 @@ export class ContentTier {
     })
     this.source = {
       name: inner.name,
-      open: async (wanted, signal) => {
+      open: async (wanted, ending) => {
         const isUsable = this.#mismatch === undefined
-        return isUsable ? inner.open(wanted, signal) : this.#closed()
+        return isUsable ? inner.open(wanted, ending) : this.#closed()
       },
     }
   }

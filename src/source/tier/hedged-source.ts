@@ -1,4 +1,5 @@
 import { pause } from '../../actor/clock.js'
+import type { AnySignal } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { weightier } from '../refusals.js'
 import type { Found, Source, Wanted } from '../source.js'
@@ -11,13 +12,13 @@ import { leave } from '../transfer/leave.js'
 export function hedged(first: Source, rest: Source, hedgeMs: number): Source {
   return {
     name: rest.name,
-    async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
-      const asking = first.open(wanted, signal)
+    async open(wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> {
+      const asking = first.open(wanted, ending)
       const patience = new AbortController()
       const early = await Promise.race([asking, pause(hedgeMs, patience.signal).then(() => undefined)])
       patience.abort()
-      if (early !== undefined) return isRefusal(early) ? orRest(early, rest, wanted, signal) : early
-      const other = rest.open(wanted, signal)
+      if (early !== undefined) return isRefusal(early) ? orRest(early, rest, wanted, ending) : early
+      const other = rest.open(wanted, ending)
       const winner = await Promise.race([
         asking.then((found) => ({ found, loser: other })),
         other.then((found) => ({ found, loser: asking })),
@@ -36,9 +37,9 @@ async function orRest(
   refusal: Refusal,
   rest: Source,
   wanted: Wanted,
-  signal: AbortSignal,
+  ending: AnySignal,
 ): Promise<Found | Refusal> {
-  if (signal.aborted || refusal.refused === 'unsatisfiable') return refusal
-  const found = await rest.open(wanted, signal)
+  if (ending.aborted || refusal.refused === 'unsatisfiable') return refusal
+  const found = await rest.open(wanted, ending)
   return isRefusal(found) ? weightier(refusal, found) : found
 }

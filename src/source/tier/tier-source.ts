@@ -1,3 +1,4 @@
+import { type AnySignal, signalOf } from '../../actor/lazy-signal.js'
 import { Gathered } from '../../format/gathered.js'
 import { type Id, parseId } from '../../format/id.js'
 import { type ItemHeader, itemHeaderSizeMax, parseItemHeader } from '../../format/item.js'
@@ -64,7 +65,8 @@ export class TierSource implements Source {
     this.name = parts.name ?? usualName
   }
 
-  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+  async open(wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> {
+    const signal = signalOf(ending)
     if (wanted.avoid.has(this.name) || wanted.needsPlace === true) return unknownEverywhere()
     const place = this.parts.packed(wanted.id)
     const found =

@@ -7,7 +7,7 @@ import type { SmallBlobs } from '../../store/segments/small-blobs.js'
 import type { Announcement } from '../announcement.js'
 import type { Kept } from '../keeping/blob-cache.js'
 import { defect, forbiddenBytes, tooMuchAnnounced, unknownEverywhere, weightier } from '../refusals.js'
-import { type Found, openAt } from '../source.js'
+import type { Found } from '../source.js'
 import { windowIn } from '../window-in.js'
 import { BlockedBytes } from './blocked-bytes.js'
 import { TransferDraft } from './draft-room.js'
@@ -174,7 +174,7 @@ export class ContentTransfer {
       const attempt = new LazySignal()
       this.#attempt = attempt
       if (this.#stopped) attempt.abort()
-      const found = await openAt(this.parts.source, wanted, attempt)
+      const found = await this.parts.source.open(wanted, attempt)
       if (isRefusal(found)) return weightier(refusal, found)
       if (this.#blocked.has(found)) {
         attempt.abort()

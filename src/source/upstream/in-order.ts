@@ -1,7 +1,7 @@
 import type { AnySignal } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { unknownEverywhere, weightier } from '../refusals.js'
-import { type Found, openAt, type Source, type Wanted } from '../source.js'
+import type { Found, Source, Wanted } from '../source.js'
 
 /** A source that denies the id at once needs no promise. */
 function mayHave(source: Source, wanted: Wanted): boolean {
@@ -13,12 +13,12 @@ function mayHave(source: Source, wanted: Wanted): boolean {
  * only where every source denies the id.
  */
 export function inOrder(name: string, sources: readonly Source[]): Source {
-  const openUnder = async (wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> => {
+  const open = async (wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> => {
     let refusal: Refusal | undefined
     for (const source of sources) {
       if (ending.aborted) break
       if (!mayHave(source, wanted)) continue
-      const found = await openAt(source, wanted, ending)
+      const found = await source.open(wanted, ending)
       if (!isRefusal(found)) return found
       refusal = weightier(refusal, found)
       // The window lies outside the payload: no other source can change that.
@@ -29,7 +29,6 @@ export function inOrder(name: string, sources: readonly Source[]): Source {
   return {
     name,
     mayHave: (wanted) => sources.some((source) => mayHave(source, wanted)),
-    open: openUnder,
-    openUnder,
+    open,
   }
 }

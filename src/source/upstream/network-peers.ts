@@ -1,5 +1,6 @@
 import { Breaker, type BreakerOptions } from '../../actor/breaker.js'
 import { type Clock, pause } from '../../actor/clock.js'
+import { type AnySignal, signalOf } from '../../actor/lazy-signal.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { unknownEverywhere, weightier } from '../refusals.js'
@@ -104,7 +105,8 @@ export class NetworkPeers implements Source {
   }
 
   /** Asks one peer; when it is silent for `hedgeMs`, or refuses, the next one. The first that opens wins, the others are left. */
-  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+  async open(wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> {
+    const signal = signalOf(ending)
     const eligible = this.#eligible(wanted)
     const waiting = this.#candidates(wanted.id, eligible)
     if (waiting.length === 0 && eligible.length > 0) {

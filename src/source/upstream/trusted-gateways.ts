@@ -44,11 +44,7 @@ export class TrustedGateways implements Source {
     return wanted.needsPlace !== true
   }
 
-  open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
-    return this.openUnder(wanted, signal)
-  }
-
-  async openUnder(wanted: Wanted, signal: AnySignal): Promise<Found | Refusal> {
+  async open(wanted: Wanted, signal: AnySignal): Promise<Found | Refusal> {
     let refusal: Refusal | undefined
     for (const { url, trusted } of this.#candidates(wanted)) {
       if (signal.aborted) break

@@ -1,3 +1,4 @@
+import { type AnySignal, signalOf } from '../../actor/lazy-signal.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Found, Source, Wanted } from '../../source/source.js'
@@ -37,7 +38,8 @@ export class NeighbourSource implements Source {
     })
   }
 
-  async open(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
+  async open(wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> {
+    const signal = signalOf(ending)
     if (wanted.avoid.has(name)) return absent
     if (this.records.find(wanted.id) === undefined) {
       const refusal = this.follower.mayHaveNeighbours ? await this.follower.fresh() : undefined
