@@ -142,8 +142,8 @@ export class BlobCache {
 
   /**
    * The payload is in a segment already. It is reported to the catalog together with others; `uncommitted` has `announcement`
-   * until then. A record without bytes is noticed at the next request, and bytes without a record leave with their segment. Returns a
-   * promise where so many wait that the caller should wait, too. Never rejects because of the disk.
+   * until then. A record without bytes is noticed at the next request, and bytes without a record leave with their segment.
+   * Returns a promise where so many wait that the caller should wait, too. Never rejects because of the disk.
    */
   keepSmall(kept: Kept, announcement: Announcement): Promise<void> | undefined {
     this.uncommitted.note(announcement)
