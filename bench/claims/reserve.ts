@@ -23,9 +23,9 @@ import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { openEnvironment } from '../../src/store/lmdb.js'
 import { FreePools } from '../../src/upload/records/free-pools.js'
 import { CreditCharging } from '../../src/upload/selling/credit-charging.js'
-import { onlyHere } from '../../src/upload/selling/earlier-post.js'
 import { KnownPosters } from '../../src/upload/selling/known-posters.js'
-import { OldItems } from '../../src/upload/selling/old-items.js'
+import { neverPosted } from '../../src/upload/selling/network-posts.js'
+import { RepostCheck } from '../../src/upload/selling/repost-check.js'
 import { scratch } from '../../test/scratch.js'
 import { median } from '../kit/numbers.js'
 import { say } from '../kit/say.js'
@@ -80,7 +80,7 @@ async function run(count: number, clients: number, rounds: number): Promise<void
   const rules = { itemMaxBytes: 0, walletBytes: 0, rangeBytes: 0, exemptWallets: [] }
   const pools = new FreePools(environment, rules)
   const closing = new AbortController()
-  const old = new OldItems(onlyHere, new KnownPosters(environment), systemClock, {
+  const old = new RepostCheck(neverPosted, new KnownPosters(environment), systemClock, {
     bundleOf: () => undefined,
   })
   const charging = new CreditCharging(pools, line, environment, old, systemClock, closing.signal)

@@ -15,7 +15,7 @@ const looksMax = 64
 export class MemoryHolder implements Evictable {
   weight = 0
   isGone = false
-  isSettled = false
+  isPinned = false
   readonly places = 0
   readonly parties: Parties
 
@@ -47,7 +47,7 @@ export class MemoryShare {
   ) {}
 
   /** It has so many bytes now. False: there is no room for them. */
-  hold(bytes: number): boolean {
+  resize(bytes: number): boolean {
     if (this.#isOver) return false
     if (this.#holder === undefined && bytes <= uncountedBytes) return true
     this.#holder ??= this.memory.enter(this.client(), this.drop, this.isMovable)
@@ -55,8 +55,8 @@ export class MemoryShare {
   }
 
   /** From now on it makes no room for others: its bytes are at work. */
-  settle(): void {
-    if (this.#holder !== undefined) this.memory.settle(this.#holder)
+  pin(): void {
+    if (this.#holder !== undefined) this.memory.pin(this.#holder)
   }
 
   /** It holds nothing any more. */
@@ -116,8 +116,8 @@ export class HeldMemory {
   }
 
   /** It counts as before, but is not dropped any more. */
-  settle(holder: MemoryHolder): void {
-    holder.isSettled = true
+  pin(holder: MemoryHolder): void {
+    holder.isPinned = true
     this.#endable.delete(holder)
     this.#orderOf(holder).remove(holder)
   }
@@ -133,7 +133,7 @@ export class HeldMemory {
   #count(holder: MemoryHolder, bytes: number): void {
     holder.weight += bytes
     this.#bytes += bytes
-    if (holder.isSettled) return
+    if (holder.isPinned) return
     this.#orderOf(holder).put(holder)
     if (!holder.isMovable) this.#endable.add(holder)
   }

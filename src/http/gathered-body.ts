@@ -35,7 +35,7 @@ export class GatheredBody {
     const gathered = this.#gathered
     if (gathered.sizeBytes + piece.length > sizeMaxBytes)
       return refuse('too-large', 'client', `the body is larger than ${sizeMaxBytes} bytes`)
-    if (!this.#share.hold(gathered.roomWith(piece.length))) return noMemory
+    if (!this.#share.resize(gathered.roomWith(piece.length))) return noMemory
     gathered.add(piece)
     return undefined
   }

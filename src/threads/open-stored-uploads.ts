@@ -74,7 +74,7 @@ export function openStoredUploads(
       },
       onRecovered,
       takeUp: (items) => onBrought(takeUpBrought(items, intake, entering)),
-      between: bundler.between,
+      betweenRounds: bundler.betweenRounds,
       ...(takeover === undefined ? {} : { takeover }),
       count: countOf(meters),
       clock: systemClock,

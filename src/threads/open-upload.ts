@@ -18,7 +18,7 @@ import { Bundles } from '../upload/bundling/bundle-records.js'
 import { Bundler } from '../upload/bundling/bundler.js'
 import { servicePage } from '../upload/calls/service-page.js'
 import { uploadPage } from '../upload/calls/upload-page.js'
-import { hostedUploads, serviceInfo, uploadParameters } from '../upload/calls/upload-service.js'
+import { serviceInfo, uploadHostRoutes, uploadParameters } from '../upload/calls/upload-service.js'
 import { uploadShapes } from '../upload/calls/upload-shapes.js'
 import { readAnnouncement } from '../upload/news/read-announcement.js'
 import { Sandbox } from '../upload/news/upload-sandbox.js'
@@ -260,7 +260,7 @@ function openBundling(parts: UploadParts, { open }: UploadTaking): Bundling {
     logger: log,
     rules: bundlingRules(settings),
   })
-  tools.bundler.is(bundler)
+  tools.bundler.set(bundler)
   const { partsMaxBytes } = settings.uploads
   const lines = { bundler, open, pools, chain, address, meters, clock: systemClock, height, partsMaxBytes }
   const desk = new UploadsDesk({ uploads, bundles, ...lines })
@@ -292,7 +292,7 @@ function listen(
   const { log, meters } = tools
   const host = serviceHost({
     routes: [
-      ...shaped(hostedUploads(routes), uploadShapes),
+      ...shaped(uploadHostRoutes(routes), uploadShapes),
       ...serviceMetricsRoutes(
         ['/metrics', '/bundler_metrics', '/v1/bundler_metrics'],
         meters,

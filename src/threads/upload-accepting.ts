@@ -9,25 +9,25 @@ import { type Id, idBytes } from '../format/id.js'
 import { ItemJudge } from '../ingest/item-judge.js'
 import { paymentServiceLine, type ServiceLine } from '../payment/links/service-line.js'
 import { UpstreamClient } from '../source/upstream/upstream-client.js'
+import { BundleScan } from '../upload/intake/bundle-scan.js'
 import { FreeTurns } from '../upload/intake/free-turns.js'
 import { Height } from '../upload/intake/height.js'
 import { InnerItems } from '../upload/intake/inner-items.js'
 import { ItemIntake, type ItemIntakeParts } from '../upload/intake/item-intake.js'
 import type { KnownItemsParts } from '../upload/intake/known-items.js'
-import { Noting } from '../upload/intake/noting.js'
 import { SharedItems } from '../upload/intake/shared-items.js'
 import { PooledSigning } from '../upload/intake/signing.js'
 import { Verdicts } from '../upload/intake/verdicts.js'
 import { ItemAnnouncer } from '../upload/news/item-announcer.js'
 import { readAnnouncement } from '../upload/news/read-announcement.js'
 import type { AcceptedItem } from '../upload/records/uploads.js'
-import { AcceptedBefore } from '../upload/selling/accepted-before.js'
 import { type Charging, FreeOnly } from '../upload/selling/charging.js'
 import { CreditCharging } from '../upload/selling/credit-charging.js'
-import { EarlierPost, lookupsMax, onlyHere } from '../upload/selling/earlier-post.js'
 import { KnownPosters } from '../upload/selling/known-posters.js'
-import { OldItems } from '../upload/selling/old-items.js'
+import { lookupsMax, NetworkPosts, neverPosted, type PostHistory } from '../upload/selling/network-posts.js'
+import { RepostCheck } from '../upload/selling/repost-check.js'
 import { ItemSelling } from '../upload/selling/selling.js'
+import { ServicePosts } from '../upload/selling/service-posts.js'
 import type { ServiceOfSeveral } from '../upload/selling/several-services.js'
 import { Sharing } from '../upload/selling/sharing.js'
 import type { StoredUploads } from '../upload/stored/stored-uploads.js'
@@ -82,12 +82,12 @@ export function openUploadAccepting(
   const inBlock = openChainItems(given)
   const watching = { clock: systemClock, logger: log, closing: closing.signal }
   const known = openKnown(tools, records, inBlock, blockedOwners)
-  const money = openMoney(given, tools, records, known.noting)
+  const money = openMoney(given, tools, records, known.scan)
   const { credits, usdc, charging, sharing } = money
   const bought = sellerOf(usdc, serviceOf(given, records))
   const selling = new ItemSelling({ sales, log: intake, ...watching, ...bought })
   const stored = openStoredUploads(given, tools, records, signing, {
-    onBrought: (items) => taken(given, items, { inner, charging, announcer, noting: known.noting }),
+    onBrought: (items) => taken(given, items, { inner, charging, announcer, scan: known.scan }),
     onRecovered: () => charging.refundAbandoned(),
   })
   if (stored === undefined) charging.refundAbandoned()
@@ -95,7 +95,7 @@ export function openUploadAccepting(
   known.start()
   const itemIntake = new ItemIntake({
     ...newsOf(given, records, modulus),
-    onAccepted: accepted(tools, inner, known.noting),
+    onAccepted: accepted(tools, inner, known.scan),
     ...known,
     opened: (bundle) => inner.opened(bundle),
     uploads,
@@ -134,17 +134,17 @@ export function openUploadAccepting(
 function taken(
   { settings }: UploadGiven,
   items: readonly AcceptedItem[],
-  { inner, noting, charging, announcer }: Deciders,
+  { inner, scan, charging, announcer }: Deciders,
 ): void {
   inner.wake()
-  noting.wake()
+  scan.wake()
   for (const item of items) charging.settle(item.id, item)
   announceAll(items, uploadFolders(settings).log, announcer)
 }
 
 interface Deciders {
   readonly inner: InnerItems
-  readonly noting: Noting
+  readonly scan: BundleScan
   readonly charging: Charging
   readonly announcer: ItemAnnouncer
 }
@@ -157,17 +157,17 @@ function openKnown(
   blockedOwners: ReadonlySet<string>,
 ) {
   const watching = { clock: systemClock, logger, closing: closing.signal }
-  const noting = new Noting({ uploads, sales, log, blockedOwners, ...inBlock, ...watching })
-  const listing = sharedItems && new SharedItems({ uploads, sales, noting, items: sharedItems, ...watching })
+  const scan = new BundleScan({ uploads, sales, log, blockedOwners, ...inBlock, ...watching })
+  const listing = sharedItems && new SharedItems({ uploads, sales, scan, items: sharedItems, ...watching })
   return {
-    noting,
+    scan,
     ...(listing === undefined ? {} : { listing }),
     start(): void {
-      noting.start()
+      scan.start()
       listing?.start()
     },
     async stopped(): Promise<void> {
-      await Promise.all([noting.stopped(), listing?.stopped()])
+      await Promise.all([scan.stopped(), listing?.stopped()])
     },
   }
 }
@@ -271,29 +271,29 @@ function openMoney(
   given: UploadGiven,
   { closing, log }: UploadTools,
   { uploads, pools, sharedItems }: UploadRecords,
-  noting: Noting,
+  scan: BundleScan,
 ): Money {
   const { credits, usdc, ...payment } = paymentLine(given)
   const client = networkClient(given)
-  const earlier = new AcceptedBefore(noting, sharedItems, earlierPost(given, client, log))
+  const history = new ServicePosts(scan, sharedItems, networkPosts(given, client, log))
   const closePayment = (): Promise<void> => payment.close()
   const close = (): Promise<void> => client.close()
   // Nobody pays for what is gone after some days.
   const bought = usdc === undefined || sandboxRules(given.settings) !== undefined ? {} : { usdc }
   const posters = new KnownPosters(uploads.environment)
-  const old = new OldItems(earlier, posters, systemClock, noting)
-  if (credits === undefined) return { ...bought, charging: new FreeOnly(pools, old), closePayment, close }
+  const reposts = new RepostCheck(history, posters, systemClock, scan)
+  if (credits === undefined) return { ...bought, charging: new FreeOnly(pools, reposts), closePayment, close }
   const { signal } = closing
   const charging = new CreditCharging(
     pools,
     credits,
     uploads.environment,
-    old,
+    reposts,
     systemClock,
     signal,
     serviceOf(given, { pools, sharedItems }),
   )
-  const sharing = new Sharing(credits, earlier, posters, systemClock)
+  const sharing = new Sharing(credits, history, posters, systemClock)
   return { ...bought, credits, charging, sharing, closePayment, close }
 }
 
@@ -317,13 +317,13 @@ function networkClient({ settings }: UploadGiven): UpstreamClient {
   return new UpstreamClient({ headMs, stallMs: headMs, connectionsMax: lookupsMax }, systemClock)
 }
 
-function earlierPost(
+function networkPosts(
   { settings, networkGateways }: UploadGiven,
   client: UpstreamClient,
   log: UploadTools['log'],
-): typeof onlyHere {
-  if (networkGateways.length === 0) return onlyHere
-  return new EarlierPost(networkGateways, client, systemClock, settings.retrieval.gatewayTimeoutMs, log)
+): PostHistory {
+  if (networkGateways.length === 0) return neverPosted
+  return new NetworkPosts(networkGateways, client, systemClock, settings.retrieval.gatewayTimeoutMs, log)
 }
 
 function paymentLine({ ports, paymentService }: UploadGiven): ServiceLine {
@@ -357,7 +357,7 @@ function innerItems(
 function accepted(
   { meters }: UploadTools,
   inner: InnerItems,
-  noting: Noting,
+  scan: BundleScan,
 ): NonNullable<ConstructorParameters<typeof ItemIntake>[0]['onAccepted']> {
   const count = meters.of('upload_items_accepted_total')
   const bytes = meters.of('upload_item_bytes_total')
@@ -366,6 +366,6 @@ function accepted(
     for (const { place } of items) bytes.add(place.sizeBytes)
     if (!items.some(({ isBundle }) => isBundle === true)) return
     inner.wake()
-    noting.wake()
+    scan.wake()
   }
 }

@@ -12,7 +12,7 @@ import type { AcceptedItem, Uploads } from './records/uploads.js'
 export interface DeskParts {
   readonly uploads: Uploads
   readonly bundles: Bundles
-  readonly bundler: Pick<Bundler, 'between' | 'repack'>
+  readonly bundler: Pick<Bundler, 'betweenRounds' | 'repack'>
   readonly open: OpenUploads
   readonly pools: FreePools
   readonly chain: Pick<Chain, 'balance'>
@@ -122,7 +122,7 @@ export class UploadsDesk {
 
   /** Packs the items of a bundle again, or one item that was given up. */
   repack(text: string): Promise<DeskOutcome> {
-    return this.parts.bundler.between(() => {
+    return this.parts.bundler.betweenRounds(() => {
       const { uploads, bundler } = this.parts
       const found = this.#found(text)
       if ('refused' in found) return found
@@ -142,7 +142,7 @@ export class UploadsDesk {
 
   /** Sends the chunks of a bundle once more. */
   reseed(text: string): Promise<DeskOutcome> {
-    return this.parts.bundler.between(() => {
+    return this.parts.bundler.betweenRounds(() => {
       const { bundles, clock } = this.parts
       const found = this.#found(text)
       if ('refused' in found) return found

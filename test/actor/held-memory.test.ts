@@ -68,7 +68,7 @@ t.test('what can move moves first, for anybody, and ends nobody', async (t) => {
   t.ok(memory.grow(one, 20), 'it goes on in memory')
   t.notOk(memory.grow(one, 10), 'and moves itself before others are ended')
   t.same(dropped, [])
-  memory.settle(one)
+  memory.pin(one)
   t.notOk(memory.grow(fixed, 10), 'what is at work does not move')
   for (const holder of [one, other, fixed]) memory.leave(holder)
   t.equal(memory.bytes, 0)

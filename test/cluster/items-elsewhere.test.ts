@@ -237,7 +237,7 @@ t.test('a bundle that the others cannot know of is not paid for', async (t) => {
   state.isAway = true
   t.match(await byHand.ordered(one, bundle), { status: 503, text: /No payment was moved/ })
   t.equal(byHand.orders(), 0)
-  t.strictSame(one.uploads.noted.behind(undefined, 10), [], 'nothing of it stays')
+  t.strictSame(one.uploads.scanned.behind(undefined, 10), [], 'nothing of it stays')
   state.isAway = false
   const { answer } = await byHand.buy(one, bundle)
   t.equal(sales.size, 1)

@@ -114,7 +114,7 @@ function append(
   const routes = rig.routes.map((one) => ({
     ...one,
     act: ((given, words, reply) =>
-      one.act(given === posed ? request : given, words, reply)) as typeof one.act,
+      one.answer(given === posed ? request : given, words, reply)) as typeof one.answer,
   }))
   return answered({ routes }, route, posed, { uploadId })
 }

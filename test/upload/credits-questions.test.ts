@@ -31,7 +31,7 @@ t.test('few questions are at the payment service, and a newcomer does not wait b
   const ask = async (path: string, host: string): Promise<UploadAnswer> => {
     const route = routes.find((one) => one.path === path)
     const request = { host, query: `address=${'A'.repeat(43)}` } as unknown as Request
-    const found = await route?.act(request, { byteCount: '1000' }, { inform: () => undefined })
+    const found = await route?.answer(request, { byteCount: '1000' }, { inform: () => undefined })
     if (found === undefined) throw new Error(`there is no ${path}`)
     return found
   }

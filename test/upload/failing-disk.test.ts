@@ -18,9 +18,9 @@ import { FreePools } from '../../src/upload/records/free-pools.js'
 import type { Receipt } from '../../src/upload/records/receipt.js'
 import { openUploadTables, Uploads } from '../../src/upload/records/uploads.js'
 import { CreditCharging } from '../../src/upload/selling/credit-charging.js'
-import { onlyHere } from '../../src/upload/selling/earlier-post.js'
 import { KnownPosters } from '../../src/upload/selling/known-posters.js'
-import { OldItems } from '../../src/upload/selling/old-items.js'
+import { neverPosted } from '../../src/upload/selling/network-posts.js'
+import { RepostCheck } from '../../src/upload/selling/repost-check.js'
 import { Sales } from '../../src/upload/selling/sales.js'
 import { ItemSelling } from '../../src/upload/selling/selling.js'
 import { eventually } from '../eventually.js'
@@ -29,8 +29,8 @@ import { headerOf } from '../signed-item.js'
 import { acceptedItem } from './accepted-item.js'
 import { type FailingDisk, failingDisk } from './failing-disk.js'
 
-const oldItems = (environment: Environment): OldItems =>
-  new OldItems(onlyHere, new KnownPosters(environment), systemClock, { bundleOf: () => undefined })
+const oldItems = (environment: Environment): RepostCheck =>
+  new RepostCheck(neverPosted, new KnownPosters(environment), systemClock, { bundleOf: () => undefined })
 
 const item = signItem(ed25519Signer(Buffer.alloc(32, 7)), {}, Buffer.from('while the disk is full'))
 const header = headerOf(item)
@@ -154,7 +154,7 @@ t.test('heights that come wait in one place, and the last one is kept', async (t
   t.ok(disk.undone < 5, `one of them tries, and not each: ${disk.undone}`)
   t.ok((height.known ?? 0) > before + 40, 'uploads go by the newest all the same')
   disk.isFull = false
-  await eventually('the height is written down', () => Number(uploads.word('height')) > before + 40)
+  await eventually('the height is written down', () => Number(uploads.value('height')) > before + 40)
   closing.abort()
 })
 
@@ -188,7 +188,7 @@ function serviceOn(disk: FailingDisk, closing: AbortSignal, clock: Clock = syste
     clock,
     logger: silentLog,
     height: () => 1,
-    noting: { note: async () => () => undefined, drop: async () => undefined, accepted: () => undefined },
+    scan: { scan: async () => () => undefined, drop: async () => undefined, accepted: () => undefined },
     verdicts: { verdictNow: async () => true },
     charging: new CreditCharging(
       pools,

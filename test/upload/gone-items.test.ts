@@ -118,7 +118,7 @@ t.test('what was uploaded anew is found again after a power cut, once', async (t
   t.notSame(first, second)
   t.match(uploads.find(metaOf(1, 2).id), { place: second, receivedMs: 2 })
   t.match(
-    uploads.ofHold('upload'),
+    uploads.ofReservation('upload'),
     { place: second, receivedMs: 2 },
     'what has paid for it is not given back',
   )

@@ -64,7 +64,7 @@ function fill(environment: Environment, count: number): void {
         { parent: item.id, start: 1, sizeBytes: 9, headerSize: 1 },
         false,
       )
-      uploads.noted.put([digestOf(`noted ${at}`)], item.id, () => true)
+      uploads.scanned.put([digestOf(`noted ${at}`)], item.id, () => true)
       const network = `10.${at >> 16}.${(at >> 8) & 255}.${at & 255}`
       pools.record({
         keys: [`w:${ownerOf(at)}`, `r:${network}`],

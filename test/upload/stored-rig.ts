@@ -93,7 +93,7 @@ export async function storingMachine(
       ...storing,
       secret: async () => secret,
       takeUp: (items) => void takeUpBrought(items, log, entering),
-      between: async (act) => act(),
+      betweenRounds: async (act) => act(),
       ...(takeover === undefined ? {} : { takeover }),
       count: () => undefined,
       clock: systemClock,

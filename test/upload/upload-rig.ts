@@ -16,9 +16,9 @@ import { DurableLog, durableLogDefaults } from '../../src/store/segments/durable
 import { uploadTaking } from '../../src/threads/upload-taking.js'
 import { diskAnswer, type UploadAnswer } from '../../src/upload/calls/upload-answers.js'
 import type { UploadRoute } from '../../src/upload/calls/upload-service.js'
+import { BundleScan } from '../../src/upload/intake/bundle-scan.js'
 import { FreeTurns } from '../../src/upload/intake/free-turns.js'
 import { ItemIntake } from '../../src/upload/intake/item-intake.js'
-import { Noting } from '../../src/upload/intake/noting.js'
 import { SharedItems } from '../../src/upload/intake/shared-items.js'
 import type { ReceiptRank } from '../../src/upload/intake/signing.js'
 import type { ItemStore } from '../../src/upload/intake/store-item.js'
@@ -30,13 +30,13 @@ import type { PartStore } from '../../src/upload/parts/part-store.js'
 import { FreePools, type FreeRules } from '../../src/upload/records/free-pools.js'
 import { Uploads } from '../../src/upload/records/uploads.js'
 import type { HeldRoom } from '../../src/upload/room/held-room.js'
-import { AcceptedBefore } from '../../src/upload/selling/accepted-before.js'
 import { CreditCharging } from '../../src/upload/selling/credit-charging.js'
-import { onlyHere } from '../../src/upload/selling/earlier-post.js'
 import { KnownPosters } from '../../src/upload/selling/known-posters.js'
-import { OldItems } from '../../src/upload/selling/old-items.js'
+import { neverPosted } from '../../src/upload/selling/network-posts.js'
+import { RepostCheck } from '../../src/upload/selling/repost-check.js'
 import { Sales } from '../../src/upload/selling/sales.js'
 import { ItemSelling } from '../../src/upload/selling/selling.js'
+import { ServicePosts } from '../../src/upload/selling/service-posts.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
 
@@ -51,7 +51,7 @@ export interface UploadRig {
   readonly memory: HeldMemory
   /** Questions to the payment service, by their names. */
   readonly questions: string[]
-  readonly noting: Noting
+  readonly noting: BundleScan
 }
 
 export interface RigOptions {
@@ -157,14 +157,14 @@ export async function uploadRig(
     isBehind: false,
   }
   const watching = { closing: closing.signal, clock: systemClock, logger: silentLog }
-  const noting = new Noting({ uploads, sales, log, insideMax, blockedOwners, ...watching })
-  const listing = machines && new SharedItems({ uploads, sales, noting, items: machines, ...watching })
+  const noting = new BundleScan({ uploads, sales, log, insideMax, blockedOwners, ...watching })
+  const listing = machines && new SharedItems({ uploads, sales, scan: noting, items: machines, ...watching })
   const posters = new KnownPosters(uploads.environment)
-  const old = new OldItems(new AcceptedBefore(noting, machines, onlyHere), posters, systemClock, noting)
+  const old = new RepostCheck(new ServicePosts(noting, machines, neverPosted), posters, systemClock, noting)
   const intake = new ItemIntake({
     uploads,
     ...watching,
-    noting,
+    scan: noting,
     ...(listing === undefined ? {} : { listing }),
     height: () => 1,
     verdicts: { verdictNow: async (signed) => verifyItemMessage(signed, signed.message) },
@@ -173,7 +173,7 @@ export async function uploadRig(
     selling: new ItemSelling({ sales, clock: systemClock, logger: silentLog, log }),
     signing,
     ...(store === undefined ? {} : { store }),
-    ...(turns === undefined ? {} : { turns: new FreeTurns(pools, turns, systemClock) }),
+    ...(turns === undefined ? {} : { freeTurns: new FreeTurns(pools, turns, systemClock) }),
     terms: { public: '', dataCaches: [], fastFinalityIndexes: [] },
   })
   const clients = new Clients(
@@ -296,7 +296,7 @@ export async function answered(
 ): Promise<UploadAnswer> {
   const route = routes.find(({ method = 'GET', path: one }) => method === request.method && one === path)
   if (route === undefined) throw new Error(`no route ${request.method} ${path}`)
-  const act = async (): Promise<UploadAnswer> => route.act(request, words, { inform: () => undefined })
+  const act = async (): Promise<UploadAnswer> => route.answer(request, words, { inform: () => undefined })
   // As the service answers.
   const answer = await act().catch(diskAnswer)
   if (isRefusal(answer)) throw new Error('a refusal is no answer')

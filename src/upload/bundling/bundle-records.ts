@@ -136,7 +136,7 @@ export class Bundles {
   }
 
   /** It is deep enough in the chain. Returns how many items it has. */
-  settle(record: BundleRecord, height: number): number {
+  markPermanent(record: BundleRecord, height: number): number {
     const items = this.#itemsOf(record)
     this.#write({ ...record, state: 'permanent', height }, () => {
       for (const item of items) this.uploads.put({ ...item, permanent: height })

@@ -100,7 +100,7 @@ export class Bundler {
   }
 
   /** Changes records between two rounds, so that no step writes over what it does. */
-  between<T>(act: () => T): Promise<T> {
+  betweenRounds<T>(act: () => T): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#orders.push(() => {
         try {
@@ -109,7 +109,7 @@ export class Bundler {
           reject(error)
         }
       })
-      this.#look()
+      this.#startRound()
     })
   }
 
@@ -121,15 +121,15 @@ export class Bundler {
   }
 
   start(): void {
-    this.#lookEach(this.parts.rules.everyMs)
+    this.#schedule(this.parts.rules.everyMs)
   }
 
   /** A service without items has its next look later: a thread without work wakes up less often. */
-  #lookEach(ms: number): void {
+  #schedule(ms: number): void {
     if (this.#everyMs === ms || this.#isClosed) return
     this.#everyMs = ms
     this.#timer?.cancel()
-    this.#timer = this.parts.clock.every(ms, () => this.#look())
+    this.#timer = this.parts.clock.every(ms, () => this.#startRound())
   }
 
   async close(): Promise<void> {
@@ -138,7 +138,7 @@ export class Bundler {
     await this.#running
   }
 
-  #look(): void {
+  #startRound(): void {
     this.#running ??= this.#round()
       .then(
         () => {
@@ -151,7 +151,7 @@ export class Bundler {
       )
       .finally(() => {
         this.#running = undefined
-        if (this.#orders.length > 0) this.#look()
+        if (this.#orders.length > 0) this.#startRound()
       })
   }
 
@@ -171,12 +171,12 @@ export class Bundler {
     if (failed?.status === 'rejected') throw failed.reason
     if (bundles.open().filter(isSending).length < openMax && !this.#isClosed) await this.#pack()
     const isBusy = uploads.waiting > 0 || bundles.open().length > 0
-    this.#lookEach(isBusy ? rules.everyMs : Math.max(rules.everyMs, idleEveryMs))
+    this.#schedule(isBusy ? rules.everyMs : Math.max(rules.everyMs, idleEveryMs))
   }
 
   async #step(summary: BundleSummary): Promise<void> {
-    const outcome = summary.state === 'seeded' ? await this.#verify(summary) : await this.#send(summary)
-    if (outcome !== undefined) this.#later(summary.id, outcome)
+    const outcome = summary.state === 'seeded' ? await this.#checkDepth(summary) : await this.#send(summary)
+    if (outcome !== undefined) this.#retryLater(summary.id, outcome)
   }
 
   async #send({ id }: BundleSummary): Promise<Refusal | undefined> {
@@ -193,7 +193,7 @@ export class Bundler {
     return bundle
   }
 
-  #later(id: Id, { message }: Refusal): void {
+  #retryLater(id: Id, { message }: Refusal): void {
     const { bundles, clock, logger } = this.parts
     const bundle = this.#record(id)
     const attempts = bundle.attempts + 1
@@ -269,7 +269,7 @@ export class Bundler {
     await this.#step(summaryOf(record))
   }
 
-  #goOn(bundle: BundleRecord, state: BundleRecord['state'], dueMs = this.parts.clock.now()): void {
+  #advance(bundle: BundleRecord, state: BundleRecord['state'], dueMs = this.parts.clock.now()): void {
     const { reason: _, ...rest } = bundle
     this.parts.bundles.put({ ...rest, state, attempts: 0, dueMs })
   }
@@ -284,7 +284,7 @@ export class Bundler {
     if (!isRefusal(posted)) {
       this.#packing.well()
       this.#isPoor = false
-      this.#goOn(bundle, 'posted')
+      this.#advance(bundle, 'posted')
       return undefined
     }
     const balance = await chain.balance(address)
@@ -330,7 +330,7 @@ export class Bundler {
     if (refusal !== undefined) return refusal
     if (this.#isClosed) return undefined
     this.#trees.delete(bundle.id)
-    this.#goOn(bundle, 'seeded')
+    this.#advance(bundle, 'seeded')
     return undefined
   }
 
@@ -353,7 +353,7 @@ export class Bundler {
     return { refused: 'upstream', fault: 'upstream', message: `chunk ${index} was not taken (${statuses})` }
   }
 
-  async #verify(bundle: BundleSummary): Promise<Refusal | undefined> {
+  async #checkDepth(bundle: BundleSummary): Promise<Refusal | undefined> {
     const { bundles, chain, clock, height, onMined, rules, logger } = this.parts
     const status = await chain.agreedStatus(bundle.id)
     if (isRefusal(status)) {
@@ -378,7 +378,7 @@ export class Bundler {
       return undefined
     }
     const record = this.#record(bundle.id)
-    const count = bundles.settle({ ...record, dueMs: clock.now() + keepMs }, status.height)
+    const count = bundles.markPermanent({ ...record, dueMs: clock.now() + keepMs }, status.height)
     this.#count('permanent')
     this.parts.onPermanent?.(record, status.height)
     logger.info({ bundle: bundle.id, items: count, height: status.height }, 'a bundle is permanent')

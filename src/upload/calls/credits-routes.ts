@@ -33,7 +33,7 @@ export function creditsRoutes(questions: CreditsQuestions): UploadRoute[] {
     summary: 'What an item costs, in winc',
     statuses: [200, 400, 404, 429, 503],
     type: 'text/plain',
-    act: (request: Request, { byteCount = '' }: Readonly<Record<string, string>>) =>
+    answer: (request: Request, { byteCount = '' }: Readonly<Record<string, string>>) =>
       priceAnswer(questions, request, byteCount),
   }
   const balances = {
@@ -42,7 +42,7 @@ export function creditsRoutes(questions: CreditsQuestions): UploadRoute[] {
     statuses: [200, 400, 404, 429, 503],
     type: 'text/plain',
     query: ['address'],
-    act: (request: Request) => balanceAnswer(questions, request),
+    answer: (request: Request) => balanceAnswer(questions, request),
   }
   return [
     { ...prices, path: '/price/{byteCount}' },

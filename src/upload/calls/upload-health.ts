@@ -79,15 +79,15 @@ export function healthRoutes(health: UploadHealth): UploadRoute[] {
       summary: 'Whether new requests may come',
       statuses: [200, 503],
       type: 'text/plain',
-      act: () =>
+      answer: () =>
         leavingReason() === undefined ? { status: 200, text: 'OK' } : { status: 503, text: 'Stopping' },
     },
     {
       path: '/healthcheck',
       summary: 'Whether uploads are taken, and if not why',
       statuses: [200, 503],
-      act: () => health.ready(),
+      answer: () => health.ready(),
     },
-    { path: '/livez', summary: 'Whether it answers at all', statuses: [200], act: () => health.live() },
+    { path: '/livez', summary: 'Whether it answers at all', statuses: [200], answer: () => health.live() },
   ]
 }

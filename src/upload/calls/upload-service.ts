@@ -17,12 +17,12 @@ export interface UploadRoute extends Omit<Operation, 'methods'> {
   /** Lines of answers to OPTIONS, each with CRLF in front. */
   readonly optionLines?: string
   /**
-   * Answers. `words`: what stands in place of the names in braces of its path. Reads the body before it first waits. `reply`: for
-   * interim answers alone.
+   * Answers. `parameters`: what stands in place of the names in braces of its path. Reads the body before it first waits.
+   * `reply`: for interim answers alone.
    */
-  act(
+  answer(
     request: Request,
-    words: Readonly<Record<string, string>>,
+    parameters: Readonly<Record<string, string>>,
     reply: Pick<Reply, 'inform'>,
   ): UploadAnswer | Promise<UploadAnswer>
 }
@@ -55,7 +55,7 @@ export function serviceInfo(
 const version = '/v1'
 
 /** Routes for a host (serving/service-host.ts), each at the root and below /v1. Paths that begin alike are one route there. */
-export function hostedUploads(routes: readonly UploadRoute[]): Route[] {
+export function uploadHostRoutes(routes: readonly UploadRoute[]): Route[] {
   const groups = new Map<string, UploadRoute[]>()
   for (const route of routes) {
     const versioned = { ...route, path: route.path === '/' ? version : version + route.path }
@@ -72,7 +72,7 @@ export function hostedUploads(routes: readonly UploadRoute[]): Route[] {
     path,
     methods: [...new Set([...members, ...above(path)].flatMap(methodsOf))],
     optionLines: members.map(({ optionLines = '' }) => optionLines).join(''),
-    about: members.map(({ act: _, method: __, optionLines: ___, ...about }, at) => ({
+    about: members.map(({ answer: _, method: __, optionLines: ___, ...about }, at) => ({
       ...about,
       methods: methodsOf(members[at] as UploadRoute),
     })) as unknown as Operations,
@@ -93,8 +93,8 @@ async function handle(
   const segments = request.path.split('/')
   if (segments.length > 2 && segments.at(-1) === '') segments.pop()
   const matching = members.flatMap((route) => {
-    const words = match(route.path.split('/'), segments)
-    return words === undefined ? [] : [{ route, words }]
+    const parameters = match(route.path.split('/'), segments)
+    return parameters === undefined ? [] : [{ route, parameters }]
   })
   const found = matching.find(({ route }) => methodsOf(route).includes(request.method))
   const answer =
@@ -102,19 +102,19 @@ async function handle(
       ? matching.length === 0
         ? fixedAnswers.notHere
         : { status: 405, text: 'Method Not Allowed' }
-      : await acted(found.route, request, found.words, reply)
+      : await diskSafeAnswer(found.route, request, found.parameters, reply)
   send(request, reply, lines, answer)
 }
 
 /** A disk that is full is nobody's bug: nothing was promised yet where it is met here. */
-async function acted(
+async function diskSafeAnswer(
   route: UploadRoute,
   request: Request,
-  words: Readonly<Record<string, string>>,
+  parameters: Readonly<Record<string, string>>,
   reply: Reply,
 ): Promise<UploadAnswer> {
   try {
-    return await route.act(request, words, reply)
+    return await route.answer(request, parameters, reply)
   } catch (error) {
     return diskAnswer(error)
   }
@@ -122,13 +122,13 @@ async function acted(
 
 function match(shape: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
   if (shape.length !== segments.length) return undefined
-  const words: Record<string, string> = {}
+  const parameters: Record<string, string> = {}
   for (const [at, wanted] of shape.entries()) {
     const given = segments[at] ?? ''
-    if (wanted.startsWith('{')) words[wanted.slice(1, -1)] = given
+    if (wanted.startsWith('{')) parameters[wanted.slice(1, -1)] = given
     else if (wanted !== given.toLowerCase()) return undefined
   }
-  return words
+  return parameters
 }
 
 function send(request: Request, reply: Reply, first: string, answer: UploadAnswer): void {
@@ -143,8 +143,8 @@ function send(request: Request, reply: Reply, first: string, answer: UploadAnswe
 }
 
 /** The id in a path; undefined where there is none. */
-export function idIn(words: Readonly<Record<string, string>>): Id | undefined {
-  return parseId(words.id ?? '')
+export function idIn(parameters: Readonly<Record<string, string>>): Id | undefined {
+  return parseId(parameters.id ?? '')
 }
 
 const anId = 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'

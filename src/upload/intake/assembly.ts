@@ -94,7 +94,7 @@ export class Assembly {
       if (failed !== undefined) return failed
     }
     onRead()
-    this.#memory?.settle()
+    this.#memory?.pin()
     const item = this.#reader.finish()
     return isRefusal(item) ? unreadable(item) : item
   }
@@ -150,7 +150,7 @@ export class Assembly {
       })
     }
     if (this.#spool.refusal !== undefined) return answerOf(this.#spool.refusal)
-    const isHeld = this.#memory?.hold()
+    const isHeld = this.#memory?.update()
     if (this.#spool.refusal !== undefined) return answerOf(this.#spool.refusal)
     if (isHeld === false) return tooManyUploads
     await this.#turn?.pass()

@@ -21,7 +21,7 @@ export class Height {
     private readonly closing: AbortSignal,
     private readonly logger: Pick<Log, 'error' | 'info'>,
   ) {
-    const stored = uploads.word(word)
+    const stored = uploads.value(word)
     this.#known = stored === undefined ? undefined : Number(stored)
   }
 
@@ -53,7 +53,7 @@ export class Height {
     if (this.#isKeeping) return
     this.#isKeeping = true
     const { environment } = this.uploads
-    const put = (): void => environment.write(() => this.uploads.putWord(word, String(this.#known)))
+    const put = (): void => environment.write(() => this.uploads.putValue(word, String(this.#known)))
     await writePatiently(put, this.closing, this.logger)
     this.#isKeeping = false
   }

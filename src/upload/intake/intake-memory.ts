@@ -20,18 +20,18 @@ export class IntakeMemory {
   }
 
   /** Counts what the spool has now. False: there is no room, or `leave` was called. */
-  hold(): boolean {
-    return this.#bytes.hold(this.terms.spool.memoryBytes) || this.#move()
+  update(): boolean {
+    return this.#bytes.resize(this.terms.spool.memoryBytes) || this.#move()
   }
 
   #move(): boolean {
     this.terms.move()
-    return this.#bytes.hold(this.terms.spool.memoryBytes)
+    return this.#bytes.resize(this.terms.spool.memoryBytes)
   }
 
   /** From now on it makes no room for others: its bytes are at work. */
-  settle(): void {
-    this.#bytes.settle()
+  pin(): void {
+    this.#bytes.pin()
   }
 
   /** It holds nothing any more. */

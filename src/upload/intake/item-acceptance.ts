@@ -7,17 +7,17 @@ import { type ReceiptTerms, receiptOf } from '../records/receipt.js'
 import type { AcceptedItem } from '../records/uploads.js'
 import type { Charging, ItemCharge } from '../selling/charging.js'
 import type { Sale } from '../selling/sales.js'
-import { saleWords } from '../selling/selling.js'
+import { saleFields } from '../selling/selling.js'
+import type { BundleScan } from './bundle-scan.js'
 import type { ItemTableWriter } from './item-table-writer.js'
-import type { Noting } from './noting.js'
 import type { SharedItems } from './shared-items.js'
 import type { SignedReceipts } from './signed-receipts.js'
 import { ending, waiting } from './waiting-answers.js'
 
 export interface ItemAcceptanceParts {
-  readonly noting: Pick<Noting, 'accepted'>
+  readonly scan: Pick<BundleScan, 'accepted'>
   /** Lists the item for the other machines of a cluster; absent: there are none. */
-  readonly listing?: Pick<SharedItems, 'wait' | 'list'>
+  readonly listing?: Pick<SharedItems, 'queue' | 'list'>
   readonly charging: Pick<Charging, 'settle'>
   readonly announcer: Pick<ItemAnnouncer, 'announce'>
   /** Resolves when what lies in an accepted bundle can be found, or takes too long. */
@@ -35,8 +35,8 @@ export interface AcceptedWith {
   readonly sale?: Sale
   /** Signature of its receipt; absent: not requested yet. */
   readonly signed?: Promise<Uint8Array> | undefined
-  /** Writes down what lies in it, in the transaction that accepts it. */
-  readonly noted?: (() => void) | undefined
+  /** Of a bundle: writes the ids of the items in it, in the transaction that accepts it. */
+  readonly writeIds?: (() => void) | undefined
 }
 
 /** Longest wait for the tables and the index, which refuse changes while the disk is full. */
@@ -55,9 +55,9 @@ export class ItemAcceptance {
     accepted: AcceptedItem,
     charge: ItemCharge,
     announced: AnnouncedItem | undefined,
-    { done, sale, noted, signed = this.receipts.signature(accepted, 'paid') }: AcceptedWith,
+    { done, sale, writeIds, signed = this.receipts.signature(accepted, 'paid') }: AcceptedWith,
   ): Promise<UploadAnswer> {
-    const { announcer, charging, terms, clock, listing, noting } = this.parts
+    const { announcer, charging, terms, clock, listing, scan } = this.parts
     const afterWriting = async (isWritten: boolean): Promise<boolean> => {
       if (isWritten) await listing?.list(accepted)
       if (isWritten && announced !== undefined) await announcer.announce(announced)
@@ -65,9 +65,9 @@ export class ItemAcceptance {
       return isWritten
     }
     const record = (id: Id): void => {
-      noted?.()
-      if (accepted.isBundle === true) noting.accepted(id)
-      listing?.wait(id)
+      writeIds?.()
+      if (accepted.isBundle === true) scan.accepted(id)
+      listing?.queue(id)
       charge.record(id)
     }
     const written = this.tables.write(accepted, { ...charge, record }).then(afterWriting)
@@ -78,6 +78,6 @@ export class ItemAcceptance {
     const receipt = receiptOf({ ...accepted, timestamp: accepted.receivedMs }, signature, terms)
     charging.settle(accepted.id, charge)
     this.parts.receiptNews?.announce(receipt, accepted)
-    return jsonAnswer(200, { ...receipt, ...done, ...saleWords(receipt, sale) }, sale?.paid?.lines)
+    return jsonAnswer(200, { ...receipt, ...done, ...saleFields(receipt, sale) }, sale?.paid?.lines)
   }
 }

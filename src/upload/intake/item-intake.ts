@@ -13,11 +13,11 @@ import { type Charging, isCharge, noCharge } from '../selling/charging.js'
 import type { Purchase, Sale } from '../selling/sales.js'
 import type { Sharing } from '../selling/sharing.js'
 import type { AcceptTerms } from './accept-terms.js'
+import type { BundleScan } from './bundle-scan.js'
 import { ItemAcceptance, type ItemAcceptanceParts } from './item-acceptance.js'
 import type { ReadItem } from './item-reader.js'
 import { type ItemTableParts, ItemTableWriter } from './item-table-writer.js'
 import { KnownItems, type KnownItemsParts } from './known-items.js'
-import type { Noting } from './noting.js'
 import { digestMismatch } from './sent-digests.js'
 import type { SharedItems } from './shared-items.js'
 import { SignedReceipts, type SignedReceiptsParts } from './signed-receipts.js'
@@ -34,9 +34,9 @@ export interface ItemIntakeParts
     Omit<ItemAcceptanceParts, keyof SoldItemsParts | 'receiptNews'>,
     SoldItemsParts,
     Omit<KnownItemsParts, 'uploads' | 'selling'> {
-  readonly noting: Pick<Noting, 'note' | 'drop' | 'accepted'>
+  readonly scan: Pick<BundleScan, 'scan' | 'drop' | 'accepted'>
   /** Lists items for the other machines of a cluster; absent: there are none. */
-  readonly listing?: Pick<SharedItems, 'wait' | 'list' | 'receiptOf' | 'sell' | 'unsold'>
+  readonly listing?: Pick<SharedItems, 'queue' | 'list' | 'receiptOf' | 'listSale' | 'endSale'>
   readonly verdicts: Pick<Verdicts, 'verdictNow'>
   readonly charging: Charging
   /** Absent: this service has no credits, and none can be shared. */
@@ -61,7 +61,7 @@ const deadlineBlocks = 200
  */
 export class ItemIntake {
   /** Accepts in flight by id (or payment): a duplicate waits for the promise, then decides again. */
-  readonly #turns = new TurnsById()
+  readonly #byId = new TurnsById()
   readonly #tables: ItemTableWriter
   readonly #receipts: SignedReceipts
   readonly #items: KnownItems
@@ -73,7 +73,7 @@ export class ItemIntake {
     this.#tables = new ItemTableWriter(parts)
     this.#items = new KnownItems(parts)
     this.#acceptance = new ItemAcceptance(parts, this.#tables, this.#receipts)
-    this.#sold = new SoldItems(parts, this.#turns, this.#receipts, this.#acceptance)
+    this.#sold = new SoldItems(parts, this.#byId, this.#receipts, this.#acceptance)
   }
 
   /** After `closing`: resolves when nothing is written any more. */
@@ -95,7 +95,7 @@ export class ItemIntake {
 
   /** The refusal of a free item whose receipt would wait for too long, before its bytes arrive. Undefined: it would not. */
   crowded(header: ItemHeader, sizeBytes: number, uploader: Uploader): UploadAnswer | undefined {
-    return this.parts.turns?.crowded(header, sizeBytes, uploader)
+    return this.parts.freeTurns?.crowded(header, sizeBytes, uploader)
   }
 
   /** Never rejects but for bugs. Nothing was charged where the answer is no receipt. */
@@ -131,9 +131,7 @@ export class ItemIntake {
     }
     const alone = (): Promise<UploadAnswer> => this.#acceptOnce(item, spooled, uploader, terms)
     // Items that are signed here have a new id each time, so a duplicate is recognized by its payment.
-    return terms.purchase === undefined
-      ? alone()
-      : this.#turns.run(`payment ${terms.purchase.payment}`, alone)
+    return terms.purchase === undefined ? alone() : this.#byId.run(`payment ${terms.purchase.payment}`, alone)
   }
 
   async #acceptOnce(
@@ -143,7 +141,7 @@ export class ItemIntake {
     terms: AcceptTerms,
   ): Promise<UploadAnswer> {
     const { id } = item.header
-    const outcome = await this.#turns.run(id, async () => {
+    const outcome = await this.#byId.run(id, async () => {
       const known =
         this.#known(item.header, terms) ?? (await this.#items.elsewhere(item.header, this.parts.height()))
       if (known === undefined) return this.#acceptNew(item, spooled, uploader, terms)
@@ -225,7 +223,8 @@ export class ItemIntake {
     }
     const rank = rankOf(charge.free)
     // Whose order about credits was carried out has its turn.
-    const turn = rank === 'free' && shared === undefined ? await this.parts.turns?.turn(uploader) : undefined
+    const turn =
+      rank === 'free' && shared === undefined ? await this.parts.freeTurns?.turn(uploader) : undefined
     if (turn !== undefined && typeof turn !== 'function') {
       await charge.refund()
       return turn
@@ -244,13 +243,13 @@ export class ItemIntake {
     }
     const line = charge.free && turnOf(charge.free)
     const { free: _, ...meta } = logged
-    const { noted, ...placed } = stored
+    const { writeIds, ...placed } = stored
     const accepted: AcceptedItem = { ...meta, ...placed, ...(line === undefined ? {} : { turn: line }) }
     const done = shared?.done
     if (purchase !== undefined)
-      return this.#sold.sell(accepted, purchase, { noted, done, client: uploader.range })
+      return this.#sold.sell(accepted, purchase, { writeIds, done, client: uploader.range })
     const announced = { header, sizeBytes, digest }
-    return this.#acceptance.accept(accepted, charge, announced, { done, signed, noted })
+    return this.#acceptance.accept(accepted, charge, announced, { done, signed, writeIds })
   }
 
   /** As `SoldItems.resume`. */

@@ -53,7 +53,7 @@ export class ItemReader {
     this.#whole = isWhole ? runningSha256() : undefined
   }
 
-  /** It is of a blocked owner. What lies in a bundle is looked at when all of it is here (`Noting`). */
+  /** It is of a blocked owner. What lies in a bundle is looked at when all of it is here (`BundleScan`). */
   get isBlocked(): boolean {
     return this.#isBlocked
   }

@@ -9,7 +9,7 @@ import type { SharedItems } from './shared-items.js'
 import type { Receipted } from './signed-receipts.js'
 
 export interface KnownItemsParts {
-  readonly uploads: Pick<Uploads, 'find' | 'around' | 'noteOf' | 'noted'>
+  readonly uploads: Pick<Uploads, 'find' | 'around' | 'scannedBundleOf' | 'scanned'>
   readonly selling: { readonly sales: Pick<Sales, 'openOf'> }
   /** Whether the chain has the item, as far as the index of this program knows. Absent: there is no index. */
   readonly isInBlock?: (id: Id) => boolean
@@ -61,19 +61,19 @@ export class KnownItems {
     const refused = this.refused(id)
     if (listing === undefined) return refused
     const facts = await listing.receiptOf(id)
-    if (facts === undefined) return (refused ?? this.parts.uploads.noteOf(id)) && unsure
+    if (facts === undefined) return (refused ?? this.parts.uploads.scannedBundleOf(id)) && unsure
     const isLate = facts !== 'none' && (height === undefined || facts.deadlineHeight < height)
     return facts === 'none' || isLate ? refused : { ...facts, id, owner: normalizedAddress(owner) }
   }
 
   /**
    * The refusal of an item that lies in a bundle which is being paid for, or that the chain has already: whoever posts it again
-   * must not make its owner pay again. One that lies in an uploaded bundle is refused where it is charged (`OldItems`).
+   * must not make its owner pay again. One that lies in an uploaded bundle is refused where it is charged (`RepostCheck`).
    */
   refused(id: Id): UploadAnswer | undefined {
     if (this.parts.store?.refusal !== undefined) return undefined
     const { uploads, selling } = this.parts
-    const stored = uploads.noted.bundleOf(id)
+    const stored = uploads.scanned.bundleOf(id)
     // Paid or not: that is known soon.
     if (stored !== undefined && selling.sales.openOf(stored) !== undefined) return beingPaid(stored)
     return this.parts.isInBlock?.(id) === true ? fixedAnswers.postedBefore : undefined

@@ -103,7 +103,7 @@ function enterBrought(
       if (free !== undefined) pools.record(free)
     }
     for (const { id, isBundle } of taken) {
-      if (isBundle === true) uploads.noted.wait(id)
+      if (isBundle === true) uploads.scanned.wait(id)
       if (isListed === true) uploads.unlisted.put(id)
     }
     onLost?.(taken.map(({ id }) => id))

@@ -6,7 +6,7 @@ import { codeOf } from '../../store/blobs.js'
 import { writePatiently } from '../../store/patient-write.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
 import type { Sales } from '../selling/sales.js'
-import type { Noting } from './noting.js'
+import type { BundleScan } from './bundle-scan.js'
 import { SharedSales } from './shared-sales.js'
 
 const againMs = 1000
@@ -20,7 +20,7 @@ type Listed = 'listed' | 'away' | 'unread'
 export interface SharedItemsParts {
   readonly uploads: Uploads
   readonly sales: Pick<Sales, 'open'>
-  readonly noting: Pick<Noting, 'idsIn'>
+  readonly scan: Pick<BundleScan, 'idsIn'>
   readonly items: ItemsElsewhere
   readonly clock: Pick<Clock, 'now'>
   readonly logger: Pick<Log, 'error' | 'info' | 'warn'>
@@ -61,17 +61,17 @@ export class SharedItems {
   }
 
   /** Before a kept bundle is paid for: other machines charge nothing in it. False: they may not know of it. */
-  sell(bundle: AcceptedItem, client?: string): Promise<boolean> {
+  listSale(bundle: AcceptedItem, client?: string): Promise<boolean> {
     return this.#selling.list(bundle, client)
   }
 
   /** It is not paid for. */
-  unsold(bundle: Id): Promise<void> {
-    return this.#selling.over(bundle)
+  endSale(bundle: Id): Promise<void> {
+    return this.#selling.end(bundle)
   }
 
   /** Only inside the transaction that accepts it. */
-  wait(id: Id): void {
+  queue(id: Id): void {
     // Listed before its transaction: it waits for nothing.
     if (!this.#over.has(id)) this.parts.uploads.unlisted.put(id)
   }
@@ -93,15 +93,15 @@ export class SharedItems {
     // Its bytes may have been removed meanwhile.
     const now = uploads.find(item.id)
     const inside = now === undefined || now.released === true ? 'listed' : await this.#insideListed(now)
-    if (inside === 'listed') await this.#selling.over(item.id)
+    if (inside === 'listed') await this.#selling.end(item.id)
     return inside
   }
 
   async #insideListed(item: AcceptedItem): Promise<Listed> {
-    const { items, noting, logger } = this.parts
+    const { items, scan, logger } = this.parts
     const bundle = idBytes(item.id)
     try {
-      for await (const { ids } of noting.idsIn(item)) {
+      for await (const { ids } of scan.idsIn(item)) {
         if (!(await items.add(ids.map((id) => ({ id, bundle }))))) return 'away'
       }
       return 'listed'

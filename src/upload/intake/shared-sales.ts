@@ -6,7 +6,7 @@ import type { Id } from '../../format/id.js'
 import { codeOf } from '../../store/blobs.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
 import type { Sales } from '../selling/sales.js'
-import type { Noting } from './noting.js'
+import type { BundleScan } from './bundle-scan.js'
 
 /** Several tries before what is listed counts no more. */
 const renewMs = saleLeaseMs / 5
@@ -18,7 +18,7 @@ const sweepEachMs = 100
 export interface SharedSalesParts {
   readonly uploads: Pick<Uploads, 'find' | 'unlisted'>
   readonly sales: Pick<Sales, 'open'>
-  readonly noting: Pick<Noting, 'idsIn'>
+  readonly scan: Pick<BundleScan, 'idsIn'>
   readonly items: Pick<ItemsElsewhere, 'beginSale' | 'addToSale' | 'renewSales' | 'endSales' | 'sweepSales'>
   readonly logger: Pick<Log, 'warn'>
   readonly closing: AbortSignal
@@ -65,12 +65,12 @@ export class SharedSales {
   }
 
   async #added(sale: string, item: AcceptedItem, client: string): Promise<boolean> {
-    const { items, noting, logger } = this.parts
+    const { items, scan, logger } = this.parts
     const add = (ids: readonly Uint8Array[]): Promise<boolean> =>
       this.#turns.run(() => items.addToSale(sale, ids), client)
     try {
       let due: Uint8Array[] = []
-      for await (const { ids } of noting.idsIn(item)) {
+      for await (const { ids } of scan.idsIn(item)) {
         due.push(...ids)
         if (due.length < idsMax) continue
         if (!(await add(due))) return false
@@ -89,7 +89,7 @@ export class SharedSales {
   }
 
   /** It is listed as accepted, or will not be paid for. */
-  async over(bundle: Id): Promise<void> {
+  async end(bundle: Id): Promise<void> {
     if (this.#listed.has(bundle)) await this.#end([bundle])
   }
 

@@ -3,7 +3,7 @@ import type { Uploader } from '../calls/uploader.js'
 import { type Receipt, type ReceiptTerms, receiptMessage, receiptOf } from '../records/receipt.js'
 import type { AcceptedItem, LoggedUpload } from '../records/uploads.js'
 import type { Sale } from '../selling/sales.js'
-import { saleWords } from '../selling/selling.js'
+import { saleFields } from '../selling/selling.js'
 import type { FreeTurns } from './free-turns.js'
 import type { ReceiptRank, Signing } from './signing.js'
 
@@ -11,7 +11,7 @@ export interface SignedReceiptsParts {
   readonly signing: Pick<Signing, 'receipt' | 'isBehind'>
   readonly terms: ReceiptTerms
   /** Of items that nobody pays for. Absent: they need none. */
-  readonly turns?: FreeTurns
+  readonly freeTurns?: FreeTurns
 }
 
 /** What a receipt is made of. */
@@ -24,12 +24,12 @@ export class SignedReceipts {
   /** The answer to an item that was accepted before. */
   async again(item: Receipted, status: 200 | 202, sale?: Sale): Promise<UploadAnswer> {
     const receipt = await this.receipt(item)
-    return jsonAnswer(status, { ...receipt, ...saleWords(receipt, sale) }, sale?.paid?.lines)
+    return jsonAnswer(status, { ...receipt, ...saleFields(receipt, sale) }, sale?.paid?.lines)
   }
 
   /** The same to who has not paid for it this time: it is signed in a turn. */
   async repeated(item: Receipted, uploader: Uploader): Promise<UploadAnswer> {
-    const turn = (await this.parts.turns?.turn(uploader)) ?? over
+    const turn = (await this.parts.freeTurns?.turn(uploader)) ?? over
     if (typeof turn !== 'function') return turn
     return this.again(item, 202).finally(turn)
   }

@@ -39,7 +39,7 @@ export interface SingleUploadParts {
 /** What a single upload is besides its item. */
 export interface UploadTerms {
   /** Called with the head alone. The body is not read until it resolves. An answer: the body is not wanted. */
-  readonly gate?: () => Promise<UploadAnswer | undefined>
+  readonly beforeBody?: () => Promise<UploadAnswer | undefined>
   /** It need not be made before the body is here, so it pays for no room on the disk. */
   readonly purchase?: Purchase
   /** Resolves when the payment is good no more. The answer ends an upload whose body is not here yet. */
@@ -52,7 +52,7 @@ export class SingleUpload {
 
   /** Reads the item as it comes, and answers. To be called before the handler first waits. */
   receive(request: Request, uploader: Uploader, terms: UploadTerms = {}): Promise<UploadAnswer> {
-    const early = closedAnswer() ?? this.#early(request, uploader)
+    const early = closedAnswer() ?? this.#refusedByHead(request, uploader)
     if (early !== undefined) return Promise.resolve(early)
     return new Promise((resolve, reject) => {
       const arrival = new Arrival(this.parts, uploader, terms, request, resolve, reject)
@@ -61,7 +61,7 @@ export class SingleUpload {
   }
 
   /** What the head alone decides. */
-  #early(request: Request, { range }: Uploader): UploadAnswer | undefined {
+  #refusedByHead(request: Request, { range }: Uploader): UploadAnswer | undefined {
     const { arriving, full, itemMaxBytes } = this.parts
     const type = request.header('content-type')
     if (type !== undefined && bareType(type) !== unknownType) return fixedAnswers.contentType
@@ -112,10 +112,10 @@ class Arrival implements BodySink {
   #holder: Holder | undefined
   readonly #memory: IntakeMemory
   /** For a body of unknown length: the size at which the next check of credits is due. */
-  #askAtBytes = foreseenMinBytes
+  #nextCheckBytes = foreseenMinBytes
   /** Questions that are open: the body waits for their answers. */
-  #held = 0
-  #answered: Promise<unknown> = Promise.resolve()
+  #openChecks = 0
+  #checksDone: Promise<unknown> = Promise.resolve()
 
   constructor(
     private readonly parts: SingleUploadParts,
@@ -139,24 +139,24 @@ class Arrival implements BodySink {
   begin(request: Request): void {
     this.#declared = lengthOf(request)
     this.#flow = request.stream(this)
-    if (this.terms.gate !== undefined) this.#hold(this.terms.gate())
+    if (this.terms.beforeBody !== undefined) this.#pauseFor(this.terms.beforeBody())
     void this.terms.expired?.then((answer) => this.#end(answer), this.reject)
   }
 
   /** Pauses the body until `gate` resolves; an answer ends the upload. */
-  #hold(gate: Promise<UploadAnswer | undefined>): void {
-    this.#held += 1
+  #pauseFor(gate: Promise<UploadAnswer | undefined>): void {
+    this.#openChecks += 1
     this.#flow?.pause()
     const decided = gate.then((answer) => {
-      this.#held -= 1
+      this.#openChecks -= 1
       if (answer === undefined) this.#resume()
       else this.#end(answer)
     }, this.reject)
-    this.#answered = Promise.all([this.#answered, decided])
+    this.#checksDone = Promise.all([this.#checksDone, decided])
   }
 
   #resume(): void {
-    if (this.#held === 0 && !this.#spool.isBehind && !this.#isOver) this.#flow?.resume()
+    if (this.#openChecks === 0 && !this.#spool.isBehind && !this.#isOver) this.#flow?.resume()
   }
 
   piece(bytes: Uint8Array): void {
@@ -171,10 +171,10 @@ class Arrival implements BodySink {
     if (crowded !== undefined) this.#end(crowded)
     if (this.#isOver) return
     if (!this.#isAdmitted && this.#reader.header !== undefined && !this.#admit(this.#reader.header)) return
-    this.#askAgain()
+    this.#checkCreditsAgain()
     if (!this.#spool.write(bytes)) this.#flow?.pause()
     else if (this.#spool.refusal !== undefined) this.#end(answerOf(this.#spool.refusal))
-    if (!this.#isOver && !this.#memory.hold()) this.#end(tooManyUploads)
+    if (!this.#isOver && !this.#memory.update()) this.#end(tooManyUploads)
   }
 
   /** There is no memory for it: it goes to the disk, however small it is. */
@@ -208,12 +208,12 @@ class Arrival implements BodySink {
   }
 
   /** A body whose length was not announced must be paid for at each size that it reaches. */
-  #askAgain(): void {
+  #checkCreditsAgain(): void {
     const { header, sizeBytes } = this.#reader
     if (this.#declared !== undefined || this.terms.purchase !== undefined || header === undefined) return
-    if (sizeBytes <= this.#askAtBytes) return
-    this.#askAtBytes = sizeBytes * 2
-    this.#hold(this.parts.intake.foresee(header, sizeBytes, this.uploader))
+    if (sizeBytes <= this.#nextCheckBytes) return
+    this.#nextCheckBytes = sizeBytes * 2
+    this.#pauseFor(this.parts.intake.foresee(header, sizeBytes, this.uploader))
   }
 
   /** What the item's header decides. False: it is decided. */
@@ -230,14 +230,15 @@ class Arrival implements BodySink {
       this.#end(crowded)
       return false
     }
-    if (declared > foreseenMinBytes) this.#hold(this.parts.intake.foresee(header, declared, this.uploader))
+    if (declared > foreseenMinBytes)
+      this.#pauseFor(this.parts.intake.foresee(header, declared, this.uploader))
     return true
   }
 
   over(refusal: Refusal | undefined): void {
-    if (this.#held === 0) this.#finish(refusal)
+    if (this.#openChecks === 0) this.#finish(refusal)
     // A small body may be here before its price is known.
-    else void this.#answered.then(() => this.#finish(refusal))
+    else void this.#checksDone.then(() => this.#finish(refusal))
   }
 
   #finish(refusal: Refusal | undefined): void {
@@ -248,7 +249,7 @@ class Arrival implements BodySink {
       return
     }
     this.#isOver = true
-    this.#memory.settle()
+    this.#memory.pin()
     if (this.#holder !== undefined) this.parts.arriving.setBusy(this.#holder, true)
     const { purchase } = this.terms
     void this.parts.intake

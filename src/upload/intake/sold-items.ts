@@ -5,8 +5,8 @@ import type { ItemCharge } from '../selling/charging.js'
 import { recordUnsettled } from '../selling/credit-charging.js'
 import type { Purchase, Sale } from '../selling/sales.js'
 import type { ItemSelling } from '../selling/selling.js'
+import type { BundleScan } from './bundle-scan.js'
 import type { ItemAcceptance } from './item-acceptance.js'
-import type { Noting } from './noting.js'
 import type { SharedItems } from './shared-items.js'
 import type { SignedReceipts } from './signed-receipts.js'
 import type { TurnsById } from './turns-by-id.js'
@@ -16,9 +16,9 @@ export interface SoldItemsParts {
   readonly uploads: Uploads
   /** Items that are paid for one by one. */
   readonly selling: ItemSelling
-  readonly noting: Pick<Noting, 'drop'>
+  readonly scan: Pick<BundleScan, 'drop'>
   /** Lists bundles for the other machines of a cluster; absent: there are none. */
-  readonly listing?: Pick<SharedItems, 'sell' | 'unsold'>
+  readonly listing?: Pick<SharedItems, 'listSale' | 'endSale'>
 }
 
 /** How a sale is settled. */
@@ -85,15 +85,15 @@ export class SoldItems {
     return answer.status === 402 ? undefined : answer
   }
 
-  /** Begins the sale of an item that was stored just now. `noted`: as in `StoredAt`. */
+  /** Begins the sale of an item that was stored just now. `writeIds`: as in `StoredAt`. */
   sell(
     item: AcceptedItem,
     purchase: Purchase,
-    { noted, ...settling }: Omit<Settling, 'fresh'> & { readonly noted: (() => void) | undefined },
+    { writeIds, ...settling }: Omit<Settling, 'fresh'> & { readonly writeIds: (() => void) | undefined },
   ): Promise<UploadAnswer> {
     const { uploads, selling } = this.parts
     uploads.environment.write(() => {
-      noted?.()
+      writeIds?.()
       if (item.stored !== undefined) uploads.stored.put(item.stored, item.id)
     })
     return this.settle(selling.begin(item, purchase), purchase, { ...settling, fresh: item })
@@ -106,7 +106,7 @@ export class SoldItems {
     { done, client, fresh }: Settling = {},
   ): Promise<UploadAnswer> {
     const { listing } = this.parts
-    const isListed = sale.item?.isBundle !== true || (await listing?.sell(sale.item, client)) !== false
+    const isListed = sale.item?.isBundle !== true || (await listing?.listSale(sale.item, client)) !== false
     if (isListed) return this.#settle(sale, purchase, done)
     if (fresh !== undefined) await this.#drop(sale, fresh)
     return unlisted
@@ -116,7 +116,7 @@ export class SoldItems {
     const { selling } = this.parts
     const { item } = sale
     if (item === undefined) throw new Error(`the sale ${sale.payment} is over`)
-    const paid = await purchase.collect(item.id)
+    const paid = await purchase.settle(item.id)
     if ('answer' in paid) {
       if (!paid.isOpen) await this.#drop(sale, item)
       return paid.answer
@@ -137,9 +137,9 @@ export class SoldItems {
 
   /** Nothing was paid for an item that is stored. */
   async #drop(sale: Sale, item: AcceptedItem): Promise<void> {
-    const { selling, uploads, noting, listing } = this.parts
+    const { selling, uploads, scan, listing } = this.parts
     const { stored, id } = item
-    if (item.isBundle === true) await Promise.all([noting.drop(item), listing?.unsold(id)])
+    if (item.isBundle === true) await Promise.all([scan.drop(item), listing?.endSale(id)])
     selling.drop(sale)
     if (stored !== undefined) uploads.environment.write(() => uploads.stored.remove(stored, id))
   }

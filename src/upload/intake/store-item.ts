@@ -11,8 +11,8 @@ import type { ItemCharge } from '../selling/charging.js'
 import type { Purchase } from '../selling/sales.js'
 import { saleFacts } from '../selling/selling.js'
 import type { StoredUploads } from '../stored/stored-uploads.js'
+import type { BundleScan } from './bundle-scan.js'
 import type { ReadItem } from './item-reader.js'
-import type { Noting } from './noting.js'
 
 /** The bytes of an item that was read to its end. */
 export interface Spooled {
@@ -48,13 +48,13 @@ export function loggedUpload(
 
 /** Where items are stored, beside the upload log. */
 export interface StoringParts {
-  readonly noting: Pick<Noting, 'note' | 'drop'>
+  readonly scan: Pick<BundleScan, 'scan' | 'drop'>
   readonly store?: ItemStore
 }
 
 export interface StoredAt extends Pick<AcceptedItem, 'place' | 'stored'> {
-  /** Of a bundle: writes down what lies in it, in the transaction that accepts it. */
-  readonly noted?: () => void
+  /** Of a bundle: writes the ids of the items in it, in the transaction that accepts it. */
+  readonly writeIds?: () => void
 }
 
 /** The answer to an item that could not be stored. */
@@ -67,23 +67,23 @@ export async function storeItem(
   { header, sizeBytes, logDigest }: ReadItem,
   logged: LoggedUpload,
   spooled: Spooled,
-  { noting, store }: StoringParts,
+  { scan, store }: StoringParts,
   until: Promise<unknown> | undefined,
 ): Promise<StoredAt | Refusal> {
   const { id, headerSize } = header
   const meta = Buffer.from(JSON.stringify(logged))
   const place = await spooled.appendToLog(logDigest, meta, until)
   if (isRefusal(place)) return place
-  const noted =
-    logged.isBundle === true ? await noting.note({ id, headerSize, place }, meta.length) : undefined
-  if (isRefusal(noted)) return noted
-  const here = noted === undefined ? { place } : { place, noted }
+  const writeIds =
+    logged.isBundle === true ? await scan.scan({ id, headerSize, place }, meta.length) : undefined
+  if (isRefusal(writeIds)) return writeIds
+  const here = writeIds === undefined ? { place } : { place, writeIds }
   if (store === undefined) return here
   const contentType = logged.contentType ?? ''
   const item = { id, headerSize, contentType, sizeBytes, digest: logDigest, meta, place }
   const stored = await store.put(item)
   if (isRefusal(stored)) {
-    if (noted !== undefined) await noting.drop(item)
+    if (writeIds !== undefined) await scan.drop(item)
     return stored
   }
   return stored === undefined ? here : { ...here, stored }

@@ -15,7 +15,7 @@ import type { SingleUploadParts } from '../intake/single-upload.js'
 import { type AcceptedItem, isGone, type Uploads } from '../records/uploads.js'
 import type { HeldRoom } from '../room/held-room.js'
 import { AssemblyPlaces, placeKindOf, type ReadingTurn } from './assembly-places.js'
-import type { Live } from './live-uploads.js'
+import type { LiveUpload } from './live-uploads.js'
 import { isOver, type MultipartRecord, type Stage } from './multipart-record.js'
 import { owing, type PaidParts } from './paid-parts.js'
 import { overtaken, type PartRecords } from './part-records.js'
@@ -44,7 +44,7 @@ export interface FinishingParts extends SingleUploadParts {
 
 /** What has the uploads that are not over. */
 export interface FinishingHost {
-  live(id: string): Live | undefined
+  live(id: string): LiveUpload | undefined
   /** Reads it as all machines have it. */
   load(id: string): Promise<unknown> | undefined
   put(record: MultipartRecord): void
@@ -91,14 +91,14 @@ export class Finishing {
   }
 
   /** Tries until it is decided. */
-  drive(id: string, uploader: Uploader): void {
+  finishUntilDecided(id: string, uploader: Uploader): void {
     const live = this.host.live(id)
     if (live === undefined || live.isDriven) return
     live.isDriven = true
     const act = async (): Promise<void> => {
       let waitMs: number = againMs.first
       while (!this.closing.aborted && this.host.live(id) === live) {
-        const answer = await this.attempt(id, live, uploader)
+        const answer = await this.finish(id, live, uploader)
         if (outcomeOf(answer) !== undefined) break
         await pause(waitMs, this.closing)
         waitMs = Math.min(2 * waitMs, againMs.most)
@@ -109,14 +109,14 @@ export class Finishing {
   }
 
   /** One at a time: who comes while it runs has its answer, too. */
-  attempt(id: string, live: Live, uploader: Uploader): Promise<UploadAnswer> {
-    live.attempt ??= this.host.follow(this.#attempt(id, live, uploader)).finally(() => {
+  finish(id: string, live: LiveUpload, uploader: Uploader): Promise<UploadAnswer> {
+    live.attempt ??= this.host.follow(this.#finish(id, live, uploader)).finally(() => {
       delete live.attempt
     })
     return live.attempt
   }
 
-  async #attempt(id: string, live: Live, uploader: Uploader): Promise<UploadAnswer> {
+  async #finish(id: string, live: LiveUpload, uploader: Uploader): Promise<UploadAnswer> {
     const act = async (turn: ReadingTurn): Promise<UploadAnswer | undefined> => {
       // It was dropped for another while it waited for its place, or cancelled.
       if (this.host.live(id) !== live) return this.#over(id)
@@ -138,7 +138,7 @@ export class Finishing {
   /** Undefined: another machine puts it together. */
   async #claimed(
     id: string,
-    live: Live,
+    live: LiveUpload,
     uploader: Uploader,
     turn: ReadingTurn,
   ): Promise<UploadAnswer | undefined> {
@@ -200,7 +200,7 @@ export class Finishing {
     return record?.answer ?? textAnswer(404, 'There is no such upload any more')
   }
 
-  async #made(id: string, live: Live, uploader: Uploader, turn: ReadingTurn): Promise<Made> {
+  async #made(id: string, live: LiveUpload, uploader: Uploader, turn: ReadingTurn): Promise<Made> {
     const { records, paid, files } = this.parts
     live.stage = 'ASSEMBLING'
     const offsets = [...live.chunks.keys()].sort((a, b) => a - b)
@@ -256,7 +256,7 @@ export class Finishing {
     const { answer: _, uploader: __, ...clean } = record
     const ended = this.host.stamped(owing({ ...clean, state: outcome, answer }, 'refund'))
     if (!(await records.release(id, ended))) return this.#lost(id)
-    paid?.end(record)
+    paid?.settleOwed(record)
     // More credits may come: it can be finalized again.
     if (outcome !== 'underfunded') await this.host.clear(id)
     return answer
@@ -275,7 +275,7 @@ export class Finishing {
     const receipt = records.isShared ? { receipt: given.json } : {}
     const ended = { ...this.#ended(record, itemId, isUnused), ...receipt }
     if (!(await records.release(id, this.host.stamped(ended)))) return this.#lost(id)
-    paid?.end(record)
+    paid?.settleOwed(record)
     await this.host.clear(id)
     return { ...given, status: 200 }
   }
@@ -296,20 +296,20 @@ export class Finishing {
 
   #acceptedOf(record: MultipartRecord): AcceptedItem | undefined {
     const isOpen = record.paid !== undefined && !isOver(record)
-    return isOpen ? this.parts.uploads.ofHold(record.id) : undefined
+    return isOpen ? this.parts.uploads.ofReservation(record.id) : undefined
   }
 
   /**
    * Ends an upload whose item was accepted, and whose own record does not state it: a stop came in between, or the answer was
    * lost. The record of the item decides what becomes of the money. Undefined: no item was accepted for what was paid.
    */
-  conclude(record: MultipartRecord): MultipartRecord | undefined {
+  endAccepted(record: MultipartRecord): MultipartRecord | undefined {
     // With others only who has claimed it decides.
     const item = this.parts.records.isShared ? undefined : this.#acceptedOf(record)
     if (item === undefined) return undefined
     const ended = this.#ended(record, item.id, false)
     this.host.put(ended)
-    this.parts.paid?.end(record)
+    this.parts.paid?.settleOwed(record)
     void this.host.follow(this.host.clear(record.id).catch(diskAnswer))
     return ended
   }

@@ -4,7 +4,7 @@ import type { Stage } from './multipart-record.js'
 import type { PartRecords } from './part-records.js'
 
 /** An upload that is not over: its parts, and how far its end has come where it was ordered. */
-export interface Live {
+export interface LiveUpload {
   /** Size of each part by the place where it begins. */
   chunks: Map<number, number>
   readonly holder: Holder
@@ -22,7 +22,7 @@ export interface Live {
 
 /** What operators see of uploads that are not over, the largest first; so many at most. */
 export function largest(
-  uploads: ReadonlyMap<string, Live>,
+  uploads: ReadonlyMap<string, LiveUpload>,
   records: Pick<PartRecords, 'find'>,
   max: number,
 ): readonly object[] {

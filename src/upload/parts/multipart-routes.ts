@@ -11,7 +11,7 @@ export function multipartRoutes(multipart: Multipart, clients: Clients): UploadR
       summary: 'Begins an upload in parts',
       statuses: [200, 400, 402, 409, 413, 429],
       query: ['chunkSize', 'totalBytes', 'address', 'signatureType'],
-      act: (request) => {
+      answer: (request) => {
         // It would begin one that nobody can know of.
         if (request.method === 'HEAD') return { status: 405, text: 'Method Not Allowed' }
         return multipart.create(request, uploaderOf(request, clients, undefined).range)
@@ -21,13 +21,13 @@ export function multipartRoutes(multipart: Multipart, clients: Clients): UploadR
       path: '/chunks/{token}/{uploadId}/-1',
       summary: 'Which parts of an upload are here',
       statuses: [200, 404],
-      act: (_, { uploadId = '' }) => multipart.info(uploadId),
+      answer: (_, { uploadId = '' }) => multipart.info(uploadId),
     },
     {
       path: '/chunks/{token}/{uploadId}/status',
       summary: 'How far an upload in parts has come, with the receipt in the end',
       statuses: [200, 404],
-      act: (_, { uploadId = '' }) => multipart.status(uploadId),
+      answer: (_, { uploadId = '' }) => multipart.status(uploadId),
     },
     ...(['-1', 'finalize'] as const).map((word): UploadRoute => {
       const waits = word === '-1'
@@ -38,7 +38,7 @@ export function multipartRoutes(multipart: Multipart, clients: Clients): UploadR
           ? 'Puts the parts together, and answers with the receipt'
           : 'Has the parts put together; its state tells how far that is',
         statuses: waits ? [200, 400, 402, 403, 404, 409, 413] : [200, 202, 400, 402, 403, 404, 409, 413],
-        act: (request, { token, uploadId = '' }) =>
+        answer: (request, { token, uploadId = '' }) =>
           multipart.finalize(uploadId, uploaderOf(request, clients, token), waits),
       }
     }),
@@ -47,7 +47,7 @@ export function multipartRoutes(multipart: Multipart, clients: Clients): UploadR
       path: '/chunks/{token}/{uploadId}/{offset}',
       summary: 'Takes one part; one that was there is replaced',
       statuses: [200, 400, 404, 408, 409, 413],
-      act: (request, { uploadId = '', offset = '' }) => multipart.chunk(request, uploadId, offset),
+      answer: (request, { uploadId = '', offset = '' }) => multipart.chunk(request, uploadId, offset),
     },
   ]
 }

@@ -11,7 +11,7 @@ import {
 } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
-import type { Live } from './live-uploads.js'
+import type { LiveUpload } from './live-uploads.js'
 import { isOver, type MultipartRecord } from './multipart-record.js'
 import type { OpenUploads } from './open-uploads.js'
 import type { PaidParts, UploadBeginnings } from './paid-parts.js'
@@ -97,14 +97,14 @@ export class Multipart {
     if ('status' in early) return Promise.resolve(early)
     const draft = this.open.files.draft(id)
     if (isRefusal(draft)) return Promise.resolve(answerOf(draft))
-    const arrived = new PartArrival(draft, (bytes, files) => this.open.hold(early, bytes, files)).take(
+    const arrived = new PartArrival(draft, (bytes, files) => this.open.occupy(early, bytes, files)).take(
       request,
     )
     return this.open.follow(this.#keepChunk(id, early, Number(offsetText), arrived))
   }
 
   /** What the head decides. */
-  #early(request: Request, id: string, offsetText: string): UploadAnswer | Live {
+  #early(request: Request, id: string, offsetText: string): UploadAnswer | LiveUpload {
     const { itemMaxBytes } = this.open
     const record = this.#find(id)
     const live = this.open.live(id)
@@ -129,7 +129,7 @@ export class Multipart {
 
   async #keepChunk(
     id: string,
-    live: Live,
+    live: LiveUpload,
     offset: number,
     arrived: Promise<PartArrival | UploadAnswer>,
   ): Promise<UploadAnswer> {
@@ -148,7 +148,7 @@ export class Multipart {
       return isRefusal(refusal) ? answerOf(refusal) : unknown(id)
     }
     const { sizeBytes } = arrival
-    this.open.took(live, offset, sizeBytes)
+    this.open.partStored(live, offset, sizeBytes)
     if (sizeBytes > record.chunkBytes) this.open.put({ ...record, chunkBytes: sizeBytes })
     return { status: 200, text: '' }
   }
@@ -174,12 +174,12 @@ export class Multipart {
     const gap = live.attempt === undefined ? gapIn(live.chunks) : undefined
     if (gap !== undefined)
       return textAnswer(400, `The upload is not whole: nothing was sent that begins at byte ${gap}`)
-    if (waits) return this.open.attempt(id, live, uploader)
+    if (waits) return this.open.finish(id, live, uploader)
     if (!live.isDriven && !live.isElsewhere) {
       const { answer: _, ...clean } = record
       this.open.put({ ...clean, state: 'asked', uploader })
       await this.open.flushed(id)
-      this.open.drive(id, uploader)
+      this.open.finishUntilDecided(id, uploader)
     }
     return textAnswer(202, 'Accepted')
   }
@@ -191,7 +191,7 @@ function unknown(id: string): UploadAnswer {
   return textAnswer(404, `Multi-part upload with ID ${id.slice(0, 64)} not found!`)
 }
 
-function isTaking({ state }: MultipartRecord, { attempt, isElsewhere }: Live): boolean {
+function isTaking({ state }: MultipartRecord, { attempt, isElsewhere }: LiveUpload): boolean {
   return state === 'open' && attempt === undefined && !isElsewhere
 }
 

@@ -4,7 +4,7 @@ import type { Log } from '../../actor/log.js'
 import { closedAnswer, diskAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { Finishing, type FinishingHost, type FinishingParts } from './finishing.js'
-import { type Live, largest } from './live-uploads.js'
+import { type LiveUpload, largest } from './live-uploads.js'
 import { isOver, type MultipartRecord, uploadLivesMs } from './multipart-record.js'
 import { owing } from './paid-parts.js'
 import type { OpenElsewhere, SeenUpload } from './part-records.js'
@@ -31,7 +31,7 @@ export interface OpenUploadsParts extends FinishingParts {
  * the end.
  */
 export class OpenUploads implements FinishingHost {
-  readonly #live = new Map<string, Live>()
+  readonly #live = new Map<string, LiveUpload>()
   readonly #closing = new AbortController()
   readonly #underWay = new Set<Promise<unknown>>()
   readonly #timers: readonly Timer[]
@@ -42,7 +42,9 @@ export class OpenUploads implements FinishingHost {
   constructor(private readonly parts: OpenUploadsParts) {
     const { clock, files, paid, records } = parts
     this.#finishing = new Finishing(parts, this, this.#closing.signal)
-    const open = records.due('open', Infinity, Infinity).filter((record) => !this.#finishing.conclude(record))
+    const open = records
+      .due('open', Infinity, Infinity)
+      .filter((record) => !this.#finishing.endAccepted(record))
     for (const record of open) this.#adopt(record)
     for (const name of files.uploads()) if (!this.#live.has(name)) this.#removeFiles(name)
     this.#timers = [
@@ -51,10 +53,11 @@ export class OpenUploads implements FinishingHost {
     ]
     this.#sweepAgain()
     if (records.isShared) this.#lookAround()
-    for (const record of open) if (record.state === 'asked') this.drive(record.id, uploaderIn(record))
-    for (const record of open) paid?.lookAfter(record, (id) => this.drop(id))
+    for (const record of open)
+      if (record.state === 'asked') this.finishUntilDecided(record.id, uploaderIn(record))
+    for (const record of open) paid?.watchPayment(record, (id) => this.drop(id))
     for (const record of [...records.due('owed', Infinity, Infinity), ...open])
-      if (record.paid?.owes !== undefined) paid?.end(record)
+      if (record.paid?.owes !== undefined) paid?.settleOwed(record)
   }
 
   #adopt(record: MultipartRecord): void {
@@ -65,19 +68,19 @@ export class OpenUploads implements FinishingHost {
   #enter(
     { id, client, paid }: Pick<MultipartRecord, 'id' | 'client' | 'paid'>,
     chunks: Map<number, number>,
-  ): Live {
+  ): LiveUpload {
     return this.#enterAs({ id, client, isPaid: paid !== undefined }, chunks)
   }
 
   #enterAs(
     { id, client, isPaid }: Pick<OpenElsewhere, 'id' | 'client' | 'isPaid'>,
     chunks: Map<number, number>,
-  ): Live {
+  ): LiveUpload {
     const drop = (): void => this.drop(id)
     const holder = this.parts.room.enter({ client, hasPlace: true, isPaid, drop })
     const seenMs = this.parts.clock.monotonic()
     const kept = { bytes: 0, files: 0 }
-    const live: Live = {
+    const live: LiveUpload = {
       chunks,
       holder,
       kept,
@@ -91,7 +94,7 @@ export class OpenUploads implements FinishingHost {
   }
 
   /** So many bytes and files of it are kept, here or elsewhere. */
-  #countKept({ holder, kept }: Live, bytes: number, files: number): void {
+  #countKept({ holder, kept }: LiveUpload, bytes: number, files: number): void {
     this.parts.room.grow(holder, bytes - kept.bytes, files - kept.files)
     Object.assign(kept, { bytes, files })
   }
@@ -134,7 +137,7 @@ export class OpenUploads implements FinishingHost {
       if (!ids.has(id) && live.seenMs < begunMs && !this.#isTried(id)) this.#forget(id)
     for (const id of around.left) await this.#goOn(id).catch(diskAnswer)
     const isLeft = ({ changedMs }: MultipartRecord): boolean => clock.now() - changedMs > owedMs
-    for (const record of around.owing.filter(isLeft)) this.parts.paid?.end(record)
+    for (const record of around.owing.filter(isLeft)) this.parts.paid?.settleOwed(record)
   }
 
   /** Its end was ordered, or begun by a machine that is silent. */
@@ -144,8 +147,8 @@ export class OpenUploads implements FinishingHost {
     const [record, live] = [this.parts.records.find(id), this.#live.get(id)]
     if (record === undefined || live === undefined) return
     const uploader = uploaderIn(record)
-    if (record.state === 'asked') this.drive(id, uploader)
-    else void this.attempt(id, live, uploader)
+    if (record.state === 'asked') this.finishUntilDecided(id, uploader)
+    else void this.finish(id, live, uploader)
   }
 
   /** What all front ends need of it. */
@@ -212,7 +215,7 @@ export class OpenUploads implements FinishingHost {
     if (id.length > 64) return undefined
     const record = this.parts.records.find(id)
     if (record === undefined || this.#isExpired(record)) return undefined
-    return this.#isTried(id) ? record : (this.#finishing.conclude(record) ?? record)
+    return this.#isTried(id) ? record : (this.#finishing.endAccepted(record) ?? record)
   }
 
   #isTried(id: string): boolean {
@@ -220,7 +223,7 @@ export class OpenUploads implements FinishingHost {
   }
 
   /** Undefined: it is over. */
-  live(id: string): Live | undefined {
+  live(id: string): LiveUpload | undefined {
     return this.#live.get(id)
   }
 
@@ -238,12 +241,12 @@ export class OpenUploads implements FinishingHost {
   }
 
   /** Why so many more bytes would not be taken now. */
-  foresee({ holder }: Live, bytes: number): UploadAnswer | undefined {
+  foresee({ holder }: LiveUpload, bytes: number): UploadAnswer | undefined {
     return this.parts.room.foresee(holder, bytes) ?? this.parts.full(bytes)
   }
 
   /** Counts bytes and files that come or, with less than 0, do not stay. An answer: there is no room for them. */
-  hold({ holder }: Live, bytes: number, files: number): UploadAnswer | undefined {
+  occupy({ holder }: LiveUpload, bytes: number, files: number): UploadAnswer | undefined {
     const { room, full } = this.parts
     const crowded = bytes > 0 ? (room.roomFor(holder, bytes) ?? full(bytes)) : undefined
     if (crowded === undefined) room.grow(holder, bytes, files)
@@ -251,16 +254,16 @@ export class OpenUploads implements FinishingHost {
   }
 
   /** A part that was held is on disk now. */
-  took(live: Live, offset: number, size: number): void {
+  partStored(live: LiveUpload, offset: number, size: number): void {
     const replaced = live.chunks.get(offset)
-    if (replaced !== undefined) this.hold(live, -replaced, -1)
+    if (replaced !== undefined) this.occupy(live, -replaced, -1)
     live.chunks.set(offset, size)
     live.kept.bytes += size - (replaced ?? 0)
     live.kept.files += replaced === undefined ? 1 : 0
   }
 
   /** Parts from a place on are not what was meant: they are gone. */
-  async retract(id: string, live: Live, from: number): Promise<void> {
+  async retract(id: string, live: LiveUpload, from: number): Promise<void> {
     const gone = [...live.chunks].filter(([at]) => at >= from)
     for (const [offset] of gone) live.chunks.delete(offset)
     const bytes = gone.reduce((sum, [, size]) => sum + size, 0)
@@ -269,13 +272,13 @@ export class OpenUploads implements FinishingHost {
   }
 
   /** Tries until it is decided. */
-  drive(id: string, uploader: Uploader): void {
-    this.#finishing.drive(id, uploader)
+  finishUntilDecided(id: string, uploader: Uploader): void {
+    this.#finishing.finishUntilDecided(id, uploader)
   }
 
   /** Makes the item of it. One at a time: who comes while it runs has its answer, too. */
-  attempt(id: string, live: Live, uploader: Uploader): Promise<UploadAnswer> {
-    return this.#finishing.attempt(id, live, uploader)
+  finish(id: string, live: LiveUpload, uploader: Uploader): Promise<UploadAnswer> {
+    return this.#finishing.finish(id, live, uploader)
   }
 
   /** The receipt of one that is finalized. */
@@ -329,15 +332,15 @@ export class OpenUploads implements FinishingHost {
   /** Whether something is still to be done about an open one that is due: then it is looked at again. */
   #keeps(record: MultipartRecord): boolean {
     const { clock, paid, records } = this.parts
-    if (!this.#isTried(record.id) && this.#finishing.conclude(record) !== undefined) return true
+    if (!this.#isTried(record.id) && this.#finishing.endAccepted(record) !== undefined) return true
     const isExpired = this.#isExpired(record)
     const isOwed = record.paid !== undefined && record.paid.endedMs === undefined
     if (isExpired && !isOwed) return false
     const later = { ...record, dueMs: clock.now() + sweepEveryMs }
     // What was paid for and never used becomes credits first.
     records.put(isExpired && record.paid?.owes === undefined ? owing(later, 'refund') : later)
-    if (isExpired) paid?.end(record)
-    else paid?.lookAfter(record, (id) => this.drop(id))
+    if (isExpired) paid?.settleOwed(record)
+    else paid?.watchPayment(record, (id) => this.drop(id))
     return true
   }
 

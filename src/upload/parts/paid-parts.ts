@@ -9,7 +9,7 @@ import { isDiskError } from '../../store/disk-error.js'
 import { addressShape } from '../calls/credits-routes.js'
 import { jsonAnswer, tooLarge, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploads } from '../records/uploads.js'
-import type { Brought, UsdcUploads } from '../requests/usdc-uploads.js'
+import type { BroughtPayment, UsdcUploads } from '../requests/usdc-uploads.js'
 import type { ItemCharge } from '../selling/charging.js'
 import type { Purchase } from '../selling/sales.js'
 import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
@@ -17,11 +17,11 @@ import type { MultipartRecord, PaidUpload } from './multipart-record.js'
 import type { PartRecords } from './part-records.js'
 
 export interface PaidPartsParts {
-  readonly payments: Pick<UsdcUploads, 'brought' | 'gate' | 'offer' | 'promise' | 'purchase'>
+  readonly payments: Pick<UsdcUploads, 'readPayment' | 'verify' | 'offer' | 'track' | 'purchase'>
   readonly usdc: Pick<UsdcPort, 'finish' | 'outcome'>
   readonly credits: Pick<CreditsPort, 'refund'>
   readonly records: PartRecords
-  readonly uploads: Pick<Uploads, 'ofHold'>
+  readonly uploads: Pick<Uploads, 'ofReservation'>
   /** Makes ids of uploads out of payments (`uploadSecret`). */
   readonly secret: Uint8Array
   readonly itemMaxBytes: number
@@ -47,7 +47,7 @@ const onWayMs = 90_000
 const noStore = '\r\nCache-Control: no-store'
 
 /** An upload whose payment is not decided. */
-interface Moving {
+interface UndecidedPayment {
   readonly leave: Leave
   readonly drop: (id: string) => void
   /** Requests that bring the payment now. */
@@ -74,9 +74,9 @@ const tooManyMoving = jsonAnswer(
 export class PaidParts {
   readonly #closing = new AbortController()
   readonly #underWay = new Map<string, Promise<void>>()
-  readonly #moving = new Map<string, Moving>()
+  readonly #undecided = new Map<string, UndecidedPayment>()
   readonly #places = new FreeShares(movingMax, movingEachMax)
-  #looking: Promise<void> | undefined
+  #checking: Promise<void> | undefined
 
   constructor(private readonly parts: PaidPartsParts) {}
 
@@ -95,7 +95,7 @@ export class PaidParts {
     const address = query.get('address') ?? undefined
     if (address !== undefined && !addressShape.test(address))
       return jsonAnswer(400, { error: 'Invalid address' })
-    const brought = payments.brought(request, bytes)
+    const brought = payments.readPayment(request, bytes)
     if (brought !== undefined)
       return 'status' in brought ? brought : this.#paid(brought, size, address, beginnings)
     const offer = await payments.offer(request, bytes)
@@ -104,7 +104,7 @@ export class PaidParts {
   }
 
   async #paid(
-    brought: Brought,
+    brought: BroughtPayment,
     size: number,
     address: string | undefined,
     { client, begin, drop }: UploadBeginnings,
@@ -119,46 +119,46 @@ export class PaidParts {
     const isOther = known !== undefined && (known.paid?.bytes !== bytes || known.client !== client)
     if (isOther) return purchase.refuse('used')
     if (known?.paid?.facts !== undefined) return this.#created(known)
-    const promised = payments.promise(brought)
+    const tracked = payments.track(brought)
     try {
       // What is paid for is never dropped for another: so nothing begins that no money will follow.
-      const worthless = known === undefined ? await payments.gate(brought, bytes, promised) : undefined
+      const worthless = known === undefined ? await payments.verify(brought, bytes, tracked) : undefined
       if (worthless !== undefined) return worthless
       const isKnown = records.find(id) !== undefined
-      const moving = this.#movingOf(id, client, drop, isKnown)
-      if (moving === undefined) return tooManyMoving
-      moving.requests += 1
+      const undecided = this.#undecidedOf(id, client, drop, isKnown)
+      if (undecided === undefined) return tooManyMoving
+      undecided.requests += 1
       try {
         const paid: PaidUpload = { payment: brought.name, bytes }
         // Written down before the money moves: a kill in between leaves word of what is to be given back.
         const begun = records.find(id) ?? begin({ id, chunkBytes: size, paid })
-        return 'status' in begun ? begun : await this.#collected(id, paid, purchase, moving)
+        return 'status' in begun ? begun : await this.#settled(id, paid, purchase, undecided)
       } finally {
-        this.#left(id, moving)
+        this.#requestEnded(id, undecided)
       }
     } finally {
-      promised.over()
+      tracked.end()
     }
   }
 
   /** Moves the money, and begins the upload with it. */
-  async #collected(
+  async #settled(
     id: string,
     paid: PaidUpload,
-    purchase: Pick<Purchase, 'collect'>,
-    moving: Moving,
+    purchase: Pick<Purchase, 'settle'>,
+    undecided: UndecidedPayment,
   ): Promise<UploadAnswer> {
     const { records } = this.parts
     await records.written(id)
-    const facts = await purchase.collect(id).catch((error: unknown) => {
-      moving.mayMove = true
+    const facts = await purchase.settle(id).catch((error: unknown) => {
+      undecided.mayMove = true
       throw error
     })
     const record = records.find(id)
     if (record === undefined) return jsonAnswer(503, { error: 'try again' }, '\r\nRetry-After: 2')
     if ('answer' in facts) {
       // That we were busy does not state that anything may move.
-      if (facts.isOpen && facts.isUnsent !== true) moving.mayMove = true
+      if (facts.isOpen && facts.isUnsent !== true) undecided.mayMove = true
       return facts.answer
     }
     const ended = paidBy(record, { ...paid, facts })
@@ -167,32 +167,32 @@ export class PaidParts {
   }
 
   /** Undefined: too many of this client, its network or all are not decided. `isKnown`: it was begun before. */
-  #movingOf(
+  #undecidedOf(
     id: string,
     client: string | undefined,
     drop: (id: string) => void,
     isKnown: boolean,
-  ): Moving | undefined {
-    const known = this.#moving.get(id)
+  ): UndecidedPayment | undefined {
+    const known = this.#undecided.get(id)
     if (known !== undefined) return known
     // One that was begun has its place already: by an earlier process, or on another machine.
     const leave = isKnown ? this.#places.force(client ?? '') : this.#places.take(client ?? '')
     if (typeof leave === 'string') return undefined
-    const moving = { leave, drop, requests: 0, mayMove: isKnown, sinceMs: this.parts.clock.monotonic() }
-    this.#moving.set(id, moving)
-    return moving
+    const undecided = { leave, drop, requests: 0, mayMove: isKnown, sinceMs: this.parts.clock.monotonic() }
+    this.#undecided.set(id, undecided)
+    return undecided
   }
 
   /** A request is over. What no money can follow is gone with the last one; else it is looked at until it is decided. */
-  #left(id: string, moving: Moving): void {
-    moving.requests -= 1
-    moving.sinceMs = this.parts.clock.monotonic()
-    if (moving.requests > 0 || this.#moving.get(id) !== moving) return
-    if (!this.#isUnpaid(id)) this.#decided(id, moving)
-    else if (!moving.mayMove) {
-      this.#decided(id, moving)
-      moving.drop(id)
-    } else this.#look()
+  #requestEnded(id: string, undecided: UndecidedPayment): void {
+    undecided.requests -= 1
+    undecided.sinceMs = this.parts.clock.monotonic()
+    if (undecided.requests > 0 || this.#undecided.get(id) !== undecided) return
+    if (!this.#isUnpaid(id)) this.#forgetUndecided(id, undecided)
+    else if (!undecided.mayMove) {
+      this.#forgetUndecided(id, undecided)
+      undecided.drop(id)
+    } else this.#startChecks()
   }
 
   #isUnpaid(id: string): boolean {
@@ -200,52 +200,52 @@ export class PaidParts {
     return paid !== undefined && paid.facts === undefined && !isOwed(paid)
   }
 
-  #decided(id: string, moving: Moving): void {
-    moving.leave()
-    if (this.#moving.get(id) === moving) this.#moving.delete(id)
+  #forgetUndecided(id: string, undecided: UndecidedPayment): void {
+    undecided.leave()
+    if (this.#undecided.get(id) === undecided) this.#undecided.delete(id)
   }
 
   /** An upload that was left before its payment was decided: it is looked at until it is. */
-  lookAfter({ id, client }: MultipartRecord, drop: (id: string) => void): void {
-    if (this.#moving.has(id) || !this.#isUnpaid(id)) return
-    this.#movingOf(id, client, drop, true)
-    this.#look()
+  watchPayment({ id, client }: MultipartRecord, drop: (id: string) => void): void {
+    if (this.#undecided.has(id) || !this.#isUnpaid(id)) return
+    this.#undecidedOf(id, client, drop, true)
+    this.#startChecks()
   }
 
-  #look(): void {
+  #startChecks(): void {
     if (this.#closing.signal.aborted) return
-    this.#looking ??= this.#lookAll().finally(() => {
-      this.#looking = undefined
+    this.#checking ??= this.#checkAll().finally(() => {
+      this.#checking = undefined
       // One may have come since the last look.
-      if (this.#moving.size > 0) this.#look()
+      if (this.#undecided.size > 0) this.#startChecks()
     })
   }
 
-  async #lookAll(): Promise<void> {
+  async #checkAll(): Promise<void> {
     const { signal } = this.#closing
-    while (this.#moving.size > 0 && !signal.aborted) {
+    while (this.#undecided.size > 0 && !signal.aborted) {
       await pause(againMs, signal)
-      for (const [id, moving] of this.#moving)
-        if (moving.requests === 0 && !signal.aborted) await this.#lookAt(id, moving)
+      for (const [id, undecided] of this.#undecided)
+        if (undecided.requests === 0 && !signal.aborted) await this.#check(id, undecided)
     }
   }
 
-  async #lookAt(id: string, moving: Moving): Promise<void> {
+  async #check(id: string, undecided: UndecidedPayment): Promise<void> {
     const { records, usdc, clock } = this.parts
     const paid = records.find(id)?.paid
-    if (paid === undefined || !this.#isUnpaid(id)) return this.#decided(id, moving)
+    if (paid === undefined || !this.#isUnpaid(id)) return this.#forgetUndecided(id, undecided)
     const outcome = await usdc.outcome({ payment: paid.payment, itemId: id, bytes: paid.bytes })
     const record = records.find(id)
-    if (isRefusal(outcome) || moving.requests > 0 || record === undefined || !this.#isUnpaid(id)) return
+    if (isRefusal(outcome) || undecided.requests > 0 || record === undefined || !this.#isUnpaid(id)) return
     if (outcome.paid) {
       const { winc, transaction, payer, network, lines } = outcome
       records.put(paidBy(record, { ...paid, facts: { winc, transaction, payer, network, lines } }))
-      return this.#decided(id, moving)
+      return this.#forgetUndecided(id, undecided)
     }
-    const isOnWay = outcome.state === 'unknown' && clock.monotonic() - moving.sinceMs < onWayMs
+    const isOnWay = outcome.state === 'unknown' && clock.monotonic() - undecided.sinceMs < onWayMs
     if (outcome.state === 'open' || isOnWay) return
-    this.#decided(id, moving)
-    moving.drop(id)
+    this.#forgetUndecided(id, undecided)
+    undecided.drop(id)
   }
 
   async #created(record: MultipartRecord): Promise<UploadAnswer> {
@@ -266,7 +266,7 @@ export class PaidParts {
   }
 
   /** Carries out what the record orders for the money. */
-  end({ id }: Pick<MultipartRecord, 'id'>): void {
+  settleOwed({ id }: Pick<MultipartRecord, 'id'>): void {
     if (this.#underWay.has(id)) return
     const over = this.#end(id).finally(() => this.#underWay.delete(id))
     this.#underWay.set(id, over)
@@ -281,7 +281,7 @@ export class PaidParts {
       }
       const owes = records.find(id)?.paid?.owes
       if (owes === undefined) return
-      const ended = await this.#moved(id, owes)
+      const ended = await this.#settleOrRefund(id, owes)
       const record = records.find(id)
       if (record?.paid === undefined || this.#closing.signal.aborted) return
       // Unknown: nothing is held back for it.
@@ -296,15 +296,15 @@ export class PaidParts {
   }
 
   /** The record of an accepted item has the last word: what has paid for it is never given back. */
-  #moved(id: string, owes: NonNullable<PaidUpload['owes']>): Promise<object | Refusal> {
+  #settleOrRefund(id: string, owes: NonNullable<PaidUpload['owes']>): Promise<object | Refusal> {
     const { uploads, usdc, credits } = this.parts
-    const spent = owes === 'refund' ? uploads.ofHold(id)?.place.sizeBytes : owes.spent
+    const spent = owes === 'refund' ? uploads.ofReservation(id)?.place.sizeBytes : owes.spent
     return spent === undefined ? credits.refund(id) : usdc.finish({ itemId: id, bytes: spent })
   }
 
   async close(): Promise<void> {
     this.#closing.abort()
-    await Promise.all([...this.#underWay.values(), this.#looking])
+    await Promise.all([...this.#underWay.values(), this.#checking])
   }
 }
 
@@ -329,11 +329,11 @@ function uploadIdOf(secret: Uint8Array, payment: string): string {
 const secretWord = 'upload-id-secret'
 
 /** The secret of these tables, 32 bytes, which is made at the first start. */
-export function uploadSecret(uploads: Pick<Uploads, 'environment' | 'word' | 'putWord'>): Uint8Array {
-  const known = uploads.word(secretWord)
+export function uploadSecret(uploads: Pick<Uploads, 'environment' | 'value' | 'putValue'>): Uint8Array {
+  const known = uploads.value(secretWord)
   if (known !== undefined) return Buffer.from(known, 'base64url')
   const made = randomBytes(32)
-  uploads.environment.write(() => uploads.putWord(secretWord, made.toString('base64url')))
+  uploads.environment.write(() => uploads.putValue(secretWord, made.toString('base64url')))
   return made
 }
 

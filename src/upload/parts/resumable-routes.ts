@@ -20,7 +20,7 @@ export function resumableRoutes({ resumable, page, script }: UploadPlaceParts): 
       path: '/upload',
       summary: 'Browsers: a page to upload from. Programs: how uploads can be resumed',
       statuses: [200],
-      act: (request) => {
+      answer: (request) => {
         const varying = '\r\nVary: Accept'
         if (!takesPages(request)) return jsonAnswer(200, resumable.about(), varying)
         return { status: 200, text: page.html, type: htmlType, lines: page.lines + varying }
@@ -31,7 +31,7 @@ export function resumableRoutes({ resumable, page, script }: UploadPlaceParts): 
       summary: 'A script of the page',
       statuses: [200, 304, 404],
       type: 'text/javascript',
-      act: (request, { script: name = '' }) => script(name, request.header('if-none-match')),
+      answer: (request, { script: name = '' }) => script(name, request.header('if-none-match')),
     },
     {
       method: 'POST',
@@ -39,14 +39,14 @@ export function resumableRoutes({ resumable, page, script }: UploadPlaceParts): 
       summary: 'Begins an upload that can be resumed (Upload-Complete), or takes a whole item',
       statuses: [200, 201, 202, 400, 402, 403, 408, 409, 413, 429],
       optionLines: resumable.optionLines,
-      act: (request, _, reply) => resumable.create(request, reply, below(request)),
+      answer: (request, _, reply) => resumable.create(request, reply, below(request)),
     },
     {
       path: '/upload/{uploadId}',
       summary:
         'How far an upload is, with the receipt in the end; HEAD: in header lines, to go on from there',
       statuses: [200, 204, 404],
-      act: (request, { uploadId = '' }) => resumable.state(request, uploadId),
+      answer: (request, { uploadId = '' }) => resumable.state(request, uploadId),
     },
     {
       method: 'PATCH',
@@ -54,14 +54,14 @@ export function resumableRoutes({ resumable, page, script }: UploadPlaceParts): 
       summary: 'Appends bytes; the answer to the last ones is the receipt',
       statuses: [200, 204, 400, 402, 403, 404, 408, 409, 413, 415, 429],
       optionLines: resumable.optionLines,
-      act: (request, { uploadId = '' }, reply) => resumable.append(request, reply, uploadId),
+      answer: (request, { uploadId = '' }, reply) => resumable.append(request, reply, uploadId),
     },
     {
       method: 'DELETE',
       path: '/upload/{uploadId}',
       summary: 'Gives an upload up',
       statuses: [204, 404, 409],
-      act: (_, { uploadId = '' }) => resumable.cancel(uploadId),
+      answer: (_, { uploadId = '' }) => resumable.cancel(uploadId),
     },
   ]
 }

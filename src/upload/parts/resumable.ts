@@ -14,7 +14,7 @@ import {
   isTyped,
   partialType,
 } from './append-fields.js'
-import type { Live } from './live-uploads.js'
+import type { LiveUpload } from './live-uploads.js'
 import { type MultipartRecord, uploadLivesMs } from './multipart-record.js'
 import type { OpenUploads } from './open-uploads.js'
 import { outcomeOf, uploaderIn } from './upload-outcome.js'
@@ -210,7 +210,12 @@ export class ResumableUploads {
     return record?.appended === undefined ? undefined : record
   }
 
-  async #take(id: string, live: Live, append: Append, length: number | undefined): Promise<UploadAnswer> {
+  async #take(
+    id: string,
+    live: LiveUpload,
+    append: Append,
+    length: number | undefined,
+  ): Promise<UploadAnswer> {
     const { arrival, fields, location } = append
     const offset = offsetOf(live)
     const appended = await arrival.into({
@@ -218,11 +223,11 @@ export class ResumableUploads {
       upload: id,
       offset,
       maxBytes: (length ?? this.open.itemMaxBytes) - offset,
-      hold: (bytes, files) => this.open.hold(live, bytes, files),
+      hold: (bytes, files) => this.open.occupy(live, bytes, files),
       kept: (at, size) => {
-        if (this.open.live(id) !== live) this.open.hold(live, -size, -1)
+        if (this.open.live(id) !== live) this.open.occupy(live, -size, -1)
         else {
-          this.open.took(live, at, size)
+          this.open.partStored(live, at, size)
           this.#inform(append, { offset: at + size })
         }
       },
@@ -245,7 +250,7 @@ export class ResumableUploads {
     )
   }
 
-  #progress(record: MultipartRecord, live: Live, location?: string): Parameters<typeof appendLines>[1] {
+  #progress(record: MultipartRecord, live: LiveUpload, location?: string): Parameters<typeof appendLines>[1] {
     const place = location === undefined ? {} : { location }
     return { isWhole: false, offset: offsetOf(live), ...this.#limits(record), ...place }
   }
@@ -253,7 +258,7 @@ export class ResumableUploads {
   /** The answer to a request whose body did not end properly; undefined: all of it is here. */
   #stopped(
     record: MultipartRecord,
-    live: Live,
+    live: LiveUpload,
     { fields, location }: Append,
     { failed, exceeds }: Appended,
     length: number | undefined,
@@ -271,7 +276,7 @@ export class ResumableUploads {
   }
 
   /** The last byte is here: the result is the answer to the whole upload. */
-  async #finish(record: MultipartRecord, live: Live, append: Append): Promise<UploadAnswer> {
+  async #finish(record: MultipartRecord, live: LiveUpload, append: Append): Promise<UploadAnswer> {
     const { fields, location, uploader: own } = append
     const { paidBy, ...known } = uploaderIn(record)
     const uploader = { ...known, paidBy: own.paidBy.length > 0 ? own.paidBy : paidBy }
@@ -279,9 +284,9 @@ export class ResumableUploads {
     const { answer: _, ...clean } = record
     this.open.put({ ...clean, state: 'asked', uploader, appended: { ...clean.appended, ...termsOf(offset) } })
     await this.open.flushed(record.id)
-    const answer = await this.open.attempt(record.id, live, uploader)
+    const answer = await this.open.finish(record.id, live, uploader)
     // The client has done its part: what failed for a reason of ours is tried again without it.
-    if (outcomeOf(answer) === undefined) this.open.drive(record.id, uploader)
+    if (outcomeOf(answer) === undefined) this.open.finishUntilDecided(record.id, uploader)
     const place = location === undefined ? {} : { location }
     return {
       ...answer,
@@ -327,7 +332,7 @@ export class ResumableUploads {
 const unknown = textAnswer(404, 'There is no such upload: it was never begun, was cancelled, or has expired')
 
 /** Bytes that are on disk for good, one behind the other. */
-function offsetOf({ chunks }: Live): number {
+function offsetOf({ chunks }: LiveUpload): number {
   let end = 0
   for (const [offset, size] of chunks) end = Math.max(end, offset + size)
   return end

@@ -3,10 +3,10 @@ import { readJsonRow } from '../../store/json-row.js'
 import { type Environment, openEnvironment, type Table } from '../../store/lmdb.js'
 import type { LogPlace } from '../../store/segments/log-file.js'
 import type { FreeReservation } from './free-pools.js'
-import { NotedItems } from './noted-items.js'
 import { OpeningLines } from './opening-lines.js'
 import { PendingItems } from './pending-items.js'
 import type { PendingMarks } from './pending-marks.js'
+import { ScannedIds } from './scanned-ids.js'
 import { StoredRows } from './stored-rows.js'
 import { UnlistedItems } from './unlisted-items.js'
 import { WaitingLines } from './waiting-lines.js'
@@ -132,14 +132,14 @@ export class Uploads {
   enteredBytes = 0
   readonly #items: Table
   readonly #waiting: WaitingLines
-  readonly #words: Table
+  readonly #values: Table
   /** The last item of an owner with some content. */
   readonly #contents: Table
   /** Items that are bundles, and were not looked into yet. */
   readonly opening: OpeningLines
   readonly #inner: Table
   /** What lies in uploaded bundles, whether these were looked into or not. */
-  readonly noted: NotedItems
+  readonly scanned: ScannedIds
   readonly unlisted: UnlistedItems
   /** Keys alone: an uploaded bundle, and an item in it. */
   readonly #within: Table
@@ -153,11 +153,11 @@ export class Uploads {
     this.#items = environment.table('items')
     this.stored = new StoredRows(environment)
     this.#waiting = new WaitingLines(environment)
-    this.#words = environment.table('words')
+    this.#values = environment.table('words')
     this.#contents = environment.table('contents')
     this.opening = new OpeningLines(environment)
     this.#inner = environment.table('inner')
-    this.noted = new NotedItems(environment)
+    this.scanned = new ScannedIds(environment)
     this.unlisted = new UnlistedItems(environment)
     this.#within = environment.table('within')
     this.#holds = environment.table('holds')
@@ -184,7 +184,7 @@ export class Uploads {
    * The item that was accepted for what is held back under this name; undefined where there is none. It is written together with
    * the item: whoever is about to give the money back has to ask here.
    */
-  ofHold(name: string): AcceptedItem | undefined {
+  ofReservation(name: string): AcceptedItem | undefined {
     const id = this.pending.ofReservation(name) ?? this.#idOfHold(name)
     return id === undefined ? undefined : this.find(id)
   }
@@ -201,8 +201,8 @@ export class Uploads {
   }
 
   /** The uploaded bundle that this item lies in, at any depth, as the bundle says; undefined: none that is kept is known. */
-  noteOf(id: Id): AcceptedItem | undefined {
-    const bundle = this.noted.bundleOf(id)
+  scannedBundleOf(id: Id): AcceptedItem | undefined {
+    const bundle = this.scanned.bundleOf(id)
     const item = bundle === undefined ? undefined : this.find(bundle)
     return item === undefined || isGone(item) ? undefined : item
   }
@@ -352,12 +352,12 @@ export class Uploads {
     this.#waiting.put(item)
   }
 
-  word(name: string): string | undefined {
-    const found = this.#words.get(Buffer.from(name))
+  value(name: string): string | undefined {
+    const found = this.#values.get(Buffer.from(name))
     return found === undefined ? undefined : Buffer.from(found).toString()
   }
 
-  putWord(name: string, text: string): void {
-    this.#words.put(Buffer.from(name), Buffer.from(text))
+  putValue(name: string, text: string): void {
+    this.#values.put(Buffer.from(name), Buffer.from(text))
   }
 }

@@ -18,7 +18,7 @@ import type { ItemCharge } from '../selling/charging.js'
 import { freeCharge, freeExhausted } from '../selling/charging.js'
 import { RawBody } from './raw-body.js'
 import { ownTagBytes, wantedTags } from './raw-tags.js'
-import type { Brought, Promised, UsdcUploads } from './usdc-uploads.js'
+import type { BroughtPayment, TrackedPayment, UsdcUploads } from './usdc-uploads.js'
 
 export interface RawUploadParts extends SingleUploadParts {
   readonly pools: FreePools
@@ -31,16 +31,16 @@ export interface RawUploadParts extends SingleUploadParts {
 }
 
 /** What is needed in a raw upload besides its bytes. */
-interface Wish {
+interface RawRequest {
   readonly tags: readonly Tag[]
   /** Size of the item that the bytes will make, at most: what is paid for. Of no bytes, where their number is not known ahead. */
   readonly sizeBytes: number
-  readonly brought?: Brought
-  readonly promised?: Promised
+  readonly brought?: BroughtPayment
+  readonly tracked?: TrackedPayment
 }
 
 /** What is done with bytes on their way in. */
-interface Intake {
+interface BodyPlan {
   /** Reading pauses until it resolves. An answer: the bytes are not wanted. */
   readonly closed: Promise<UploadAnswer | undefined>
   readonly maxBytes: number
@@ -48,10 +48,10 @@ interface Intake {
   readonly closedAt?: (bytes: number) => Promise<UploadAnswer | undefined>
   /** Where there are more. */
   readonly onMore: UploadAnswer
-  /** All are here: how they are paid for. An answer: they are not. */
-  how(bytes: number, digest: string): AcceptTerms | Promise<AcceptTerms | UploadAnswer>
+  /** All are here: the terms on which the item is accepted. An answer: they are not. */
+  termsFor(bytes: number, digest: string): AcceptTerms | Promise<AcceptTerms | UploadAnswer>
   /** They are not all here. */
-  broken?(): Promise<void>
+  onBroken?(): Promise<void>
 }
 
 const noLength = textAnswer(
@@ -76,17 +76,17 @@ export class RawUpload {
     const length = lengthOf(request)
     const wish = this.#wish(request, length ?? 0)
     if ('status' in wish) return Promise.resolve(wish)
-    const { promised } = wish
+    const { tracked } = wish
     const intake =
       length === undefined
         ? this.#streamed(request, wish, uploader)
         : this.#announced(request, wish, length, uploader)
-    const taken = this.#received(request, uploader, wish, { ...intake, ...promised })
-    return promised === undefined ? taken : taken.finally(promised.over)
+    const answered = this.#received(request, uploader, wish, { ...intake, ...tracked })
+    return tracked === undefined ? answered : answered.finally(tracked.end)
   }
 
   /** Reads the head. An answer: it is refused. */
-  #wish(request: Request, length: number): Wish | UploadAnswer {
+  #wish(request: Request, length: number): RawRequest | UploadAnswer {
     const { full, itemMaxBytes, payments } = this.parts
     const noRoom = closedAnswer() ?? full(length)
     if (noRoom !== undefined) return noRoom
@@ -94,20 +94,20 @@ export class RawUpload {
     if (typeof tags === 'string') return textAnswer(400, tags)
     const sizeBytes = rawItemBytes(length, encodeTags(tags).length)
     if (sizeBytes > itemMaxBytes) return tooLarge(itemMaxBytes)
-    const brought = payments.brought(request, sizeBytes)
+    const brought = payments.readPayment(request, sizeBytes)
     if (brought === undefined) return { tags, sizeBytes }
-    return 'status' in brought ? brought : { tags, sizeBytes, brought, promised: payments.promise(brought) }
+    return 'status' in brought ? brought : { tags, sizeBytes, brought, tracked: payments.track(brought) }
   }
 
   /** The number of bytes is known: everything is decided before the first of them is read. */
-  #announced(request: Request, wish: Wish, length: number, uploader: Uploader): Intake {
+  #announced(request: Request, wish: RawRequest, length: number, uploader: Uploader): BodyPlan {
     const taking = wish.brought === undefined ? this.#free(wish, uploader) : Promise.resolve(undefined)
     return {
-      closed: taking.then((free) => (free === undefined ? this.#gate(request, wish) : undefined)),
+      closed: taking.then((free) => (free === undefined ? this.#verified(request, wish) : undefined)),
       maxBytes: length,
       onMore: tooLarge(length),
-      how: async (_, digest) => this.#how(wish.brought, digest, await taking),
-      broken: async () => (await taking)?.refund(),
+      termsFor: async (_, digest) => this.#terms(wish.brought, digest, await taking),
+      onBroken: async () => (await taking)?.refund(),
     }
   }
 
@@ -115,43 +115,47 @@ export class RawUpload {
    * The number of bytes is not known: as many are read as are free; or any, where the request brings a payment that would settle.
    * It must be enough for those that came, and moves whole.
    */
-  #streamed(request: Request, wish: Wish, uploader: Uploader): Intake {
+  #streamed(request: Request, wish: RawRequest, uploader: Uploader): BodyPlan {
     const { payments, pools, itemMaxBytes } = this.parts
-    const { brought, promised, sizeBytes: overhead } = wish
-    const paying = (sizeBytes: number, { order, ...rest }: Brought): Brought => ({
+    const { brought, tracked, sizeBytes: overhead } = wish
+    const paying = (sizeBytes: number, { order, ...rest }: BroughtPayment): BroughtPayment => ({
       ...rest,
       order: { ...order, bytes: sizeBytes },
     })
     const paidFor = async (bytes: number): Promise<UploadAnswer | undefined> =>
-      brought && payments.gate(paying(overhead + bytes, brought), overhead + bytes, promised)
+      brought && payments.verify(paying(overhead + bytes, brought), overhead + bytes, tracked)
     const most = brought === undefined ? Math.min(pools.rules.itemMaxBytes, itemMaxBytes) : itemMaxBytes
     return {
-      closed: brought === undefined ? Promise.resolve(undefined) : payments.gate(brought, overhead, promised),
+      closed:
+        brought === undefined ? Promise.resolve(undefined) : payments.verify(brought, overhead, tracked),
       maxBytes: Math.max(0, most - overhead),
       // A small payment must not bring ten gigabytes here.
       ...(brought === undefined ? {} : { closedAt: (bytes) => paidFor(bytes) }),
       onMore: brought === undefined ? noLength : tooLarge(itemMaxBytes),
-      how: async (bytes, digest) => {
+      termsFor: async (bytes, digest) => {
         const sized = { ...wish, sizeBytes: overhead + bytes }
         if (brought === undefined) {
           const free = await this.#free(sized, uploader)
           return free === undefined
-            ? ((await this.#gate(request, sized)) ?? noLength)
-            : this.#how(undefined, digest, free)
+            ? ((await this.#verified(request, sized)) ?? noLength)
+            : this.#terms(undefined, digest, free)
         }
-        return (await paidFor(bytes)) ?? this.#how(paying(sized.sizeBytes, brought), digest, undefined)
+        return (await paidFor(bytes)) ?? this.#terms(paying(sized.sizeBytes, brought), digest, undefined)
       },
     }
   }
 
   /** Free bytes are counted for the client's address alone: who signs is always the service. */
-  #free({ sizeBytes }: Wish, { range }: Uploader): Promise<ItemCharge | undefined> {
+  #free({ sizeBytes }: RawRequest, { range }: Uploader): Promise<ItemCharge | undefined> {
     return freeCharge(this.parts.pools, { range }, sizeBytes)
   }
 
-  async #gate(request: Request, { sizeBytes, brought, promised }: Wish): Promise<UploadAnswer | undefined> {
+  async #verified(
+    request: Request,
+    { sizeBytes, brought, tracked }: RawRequest,
+  ): Promise<UploadAnswer | undefined> {
     const { payments } = this.parts
-    if (brought !== undefined) return payments.gate(brought, sizeBytes, promised)
+    if (brought !== undefined) return payments.verify(brought, sizeBytes, tracked)
     const offer = await payments.offer(request, sizeBytes)
     return offer.status === 404 ? freeExhausted(sizeBytes) : offer
   }
@@ -159,8 +163,16 @@ export class RawUpload {
   async #received(
     request: Request,
     uploader: Uploader,
-    wish: Wish,
-    { closed, closedAt, maxBytes, onMore, how, broken, expired }: Intake & Partial<Pick<Promised, 'expired'>>,
+    wish: RawRequest,
+    {
+      closed,
+      closedAt,
+      maxBytes,
+      onMore,
+      termsFor,
+      onBroken,
+      expired,
+    }: BodyPlan & Partial<Pick<TrackedPayment, 'expired'>>,
   ): Promise<UploadAnswer> {
     const item = new RawItem(this.parts.signer, [...wish.tags, ...this.#ownTags(wish)])
     const digest = createHash('sha256').update(encodeTags(wish.tags))
@@ -185,9 +197,9 @@ export class RawUpload {
       waiting.leave()
       body.fail(tooManyUploads)
     })
-    const remember = (bytes: number): boolean => share.hold(bytes)
+    const remember = (bytes: number): boolean => share.resize(bytes)
     const wait = (bytes: number): UploadAnswer | undefined =>
-      waiting.hold(bytes) ? undefined : tooManyUploads
+      waiting.resize(bytes) ? undefined : tooManyUploads
     const body = new RawBody({ folder, maxBytes, remember, wait, hold, closedAt }, (bytes) => {
       digest.update(bytes)
       item.update(bytes)
@@ -202,14 +214,14 @@ export class RawUpload {
       if (answer !== undefined) return answer
       const arrived = await coming
       if (!(arrived instanceof RawBody)) {
-        await broken?.()
+        await onBroken?.()
         if (!isRefusal(arrived)) return arrived
         return arrived.refused === 'too-large' ? onMore : answerOf(arrived)
       }
       arriving.setBusy(holder, true)
-      share.settle()
+      share.pin()
       waiting.leave()
-      const terms = await how(body.sizeBytes, digest.digest('base64url'))
+      const terms = await termsFor(body.sizeBytes, digest.digest('base64url'))
       return 'status' in terms ? terms : await this.#sign(item, body, uploader, terms)
     } finally {
       arriving.leave(holder)
@@ -219,21 +231,21 @@ export class RawUpload {
     }
   }
 
-  #how(brought: Brought | undefined, request: string, free: ItemCharge | undefined): AcceptTerms {
+  #terms(brought: BroughtPayment | undefined, request: string, free: ItemCharge | undefined): AcceptTerms {
     if (brought === undefined) return free === undefined ? {} : { charge: free }
     return { purchase: this.parts.payments.purchase(brought, () => `raw:${request}`) }
   }
 
-  async #sign(item: RawItem, body: RawBody, uploader: Uploader, how: AcceptTerms): Promise<UploadAnswer> {
+  async #sign(item: RawItem, body: RawBody, uploader: Uploader, terms: AcceptTerms): Promise<UploadAnswer> {
     const header = item.signed(this.parts.signer.sign(item.message()))
     return new Assembly(this.parts).run([header, ...body.parts], uploader, () => undefined, {
-      ...how,
+      ...terms,
       isSignedHere: true,
     })
   }
 
   /** What the network's own service adds. */
-  #ownTags({ brought }: Wish): Tag[] {
+  #ownTags({ brought }: RawRequest): Tag[] {
     const { clock } = this.parts
     const tags = [
       tagOf('Bundler', 'Sluice'),

@@ -48,9 +48,9 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
     summary: 'Takes a signed data item, and answers with a receipt',
     statuses: [200, 202, 400, 402, 403, 408, 409, 413],
   } as const
-  const infoRoute = { summary: 'The service, and what it takes', statuses: [200], act: about }
+  const infoRoute = { summary: 'The service, and what it takes', statuses: [200], answer: about }
   return [
-    { ...infoRoute, path: '/', act: front },
+    { ...infoRoute, path: '/', answer: front },
     { ...infoRoute, path: '/info' },
     ...healthRoutes(health),
     ...creditsRoutes({ credits, turns, clients }),
@@ -59,28 +59,28 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
       summary: 'How many bytes a wallet, and who asks, may still upload for free; null: any number',
       statuses: [200],
       query: ['address'],
-      act: async (request) => jsonAnswer(200, await freeFor(pools, request, clients, turns)),
+      answer: async (request) => jsonAnswer(200, await freeFor(pools, request, clients, turns)),
     },
     {
       method: 'POST',
       path: '/check-missing',
       summary: 'Which contents an owner has not uploaded here, by their SHA-256',
       statuses: [200, 400, 413, 503],
-      act: (request) => missing.check(request, clients.of(request).address),
+      answer: (request) => missing.check(request, clients.of(request).address),
     },
-    { ...takes, path: '/tx', act: (request) => post(request, undefined) },
-    { ...takes, path: '/tx/{token}', act: (request, { token }) => post(request, token) },
+    { ...takes, path: '/tx', answer: (request) => post(request, undefined) },
+    { ...takes, path: '/tx/{token}', answer: (request, { token }) => post(request, token) },
     {
       path: '/tx/{id}/status',
       summary: 'Where an item is on its way to be permanent',
       statuses: [200, 404],
-      act: (_, words) => factsAnswer(uploads, words, statusOf),
+      answer: (_, parameters) => factsAnswer(uploads, parameters, statusOf),
     },
     {
       path: '/tx/{id}/offsets',
       summary: 'Where an item lies in the transaction that carries it',
       statuses: [200, 404],
-      act: (_, words) => factsAnswer(uploads, words, offsetsOf),
+      answer: (_, parameters) => factsAnswer(uploads, parameters, offsetsOf),
     },
   ]
 }
@@ -114,10 +114,10 @@ async function freeFor(
 
 function factsAnswer(
   uploads: Uploads,
-  words: Readonly<Record<string, string>>,
+  parameters: Readonly<Record<string, string>>,
   factsOf: (item: AcceptedItem) => object | undefined,
 ): UploadAnswer {
-  const id = idIn(words)
+  const id = idIn(parameters)
   const item = id === undefined ? undefined : uploads.find(id)
   const value = item === undefined ? undefined : factsOf(item)
   if (item === undefined || value === undefined) return fixedAnswers.unknownItem

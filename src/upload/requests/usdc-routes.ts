@@ -46,14 +46,14 @@ export function usdcUploadRoutes({
         path: `/x402/${family}/signed${network}`,
         summary: 'Takes a signed data item that is paid for in USDC',
         statuses: [...statuses],
-        act: (request) => signed.receive(request, uploaderOf(request, clients, undefined)),
+        answer: (request) => signed.receive(request, uploaderOf(request, clients, undefined)),
       },
       {
         method: 'POST',
         path: `/x402/${family}/unsigned${network}`,
         summary: 'Makes an item of bytes, signs it, and is paid for it in USDC',
         statuses: [...statuses],
-        act: (request) => raw.receive(request, uploaderOf(request, clients, undefined)),
+        answer: (request) => raw.receive(request, uploaderOf(request, clients, undefined)),
       },
     ]),
   )
@@ -63,7 +63,7 @@ export function usdcUploadRoutes({
       path: '/price/x402/data-item/{token}/{byteCount}',
       summary: 'What a signed item costs in USDC',
       statuses: [200, 400, 404, 503],
-      act: (request, { token = '', byteCount = '' }) =>
+      answer: (request, { token = '', byteCount = '' }) =>
         inTurn(request, () => priceOfItem(usdc, token, byteCount)),
     },
     {
@@ -71,7 +71,7 @@ export function usdcUploadRoutes({
       summary: 'What bytes cost in USDC that the service makes an item of',
       statuses: [200, 400, 404, 503],
       query: ['tags', 'contentType'],
-      act: (request, { token = '', byteCount = '' }) => {
+      answer: (request, { token = '', byteCount = '' }) => {
         const query = new URLSearchParams(request.query)
         return inTurn(request, () => priceOfData({ usdc, price }, token, byteCount, query))
       },

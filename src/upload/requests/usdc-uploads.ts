@@ -9,7 +9,7 @@ import type { Uploader } from '../calls/uploader.js'
 import { lengthOf, type SingleUpload } from '../intake/single-upload.js'
 import type { Purchase, Sales } from '../selling/sales.js'
 import { elsewhereAnswer, type ServiceOfSeveral } from '../selling/several-services.js'
-import { OpenPromises, type PromiseOver } from './open-promises.js'
+import { type PaymentEnd, UnsettledPayments } from './unsettled-payments.js'
 
 export interface UsdcUploadsParts {
   /** Absent: no USDC is taken. */
@@ -30,7 +30,7 @@ const notTaken = textAnswer(404, 'This service takes no payments by x402')
 const noPrice = jsonAnswer(503, { error: 'The price is not known now: try again' }, '\r\nRetry-After: 2')
 
 /** A payment that a request carries, with what it is to pay for. */
-export interface Brought {
+export interface BroughtPayment {
   readonly read: Presented
   /** Name of the payment. */
   readonly name: string
@@ -38,10 +38,10 @@ export interface Brought {
 }
 
 /** A payment whose upload is under way. */
-export interface Promised {
-  readonly over: PromiseOver
-  /** Counts it for its payer, who has signed it. False: he has promised too much. `units`: what it costs. */
-  readonly counts: (units: bigint) => boolean
+export interface TrackedPayment {
+  readonly end: PaymentEnd
+  /** Counts it for its payer, who has signed it. False: too much of his is unsettled. `units`: what it costs. */
+  readonly countFor: (units: bigint) => boolean
   /** Resolves with the answer to the upload when the payment is good no more. Never where it was not good from the beginning. */
   readonly expired: Promise<UploadAnswer>
 }
@@ -63,9 +63,9 @@ const tooMany = jsonAnswer(
 
 /** Signed items that are paid for in USDC, each by a payment of its own. */
 export class UsdcUploads {
-  readonly #promises = new OpenPromises()
+  readonly #unsettled = new UnsettledPayments()
   /** Looks under way, by the client that causes them. */
-  readonly #looking = new OpenPromises()
+  readonly #looking = new UnsettledPayments()
   #looks = 0
 
   constructor(private readonly parts: UsdcUploadsParts) {}
@@ -74,24 +74,24 @@ export class UsdcUploads {
   receive(request: Request, uploader: Uploader): Promise<UploadAnswer> {
     const size = lengthOf(request)
     if (size === undefined) return Promise.resolve(noLength)
-    const brought = this.brought(request, size)
+    const brought = this.readPayment(request, size)
     if (brought === undefined) {
-      const gate = (): Promise<UploadAnswer> => this.offer(request, size)
-      return this.parts.single.receive(request, uploader, { gate })
+      const beforeBody = (): Promise<UploadAnswer> => this.offer(request, size)
+      return this.parts.single.receive(request, uploader, { beforeBody })
     }
     if ('status' in brought) return Promise.resolve(brought)
     const purchase = this.purchase(brought, (id) => id)
-    const promised = this.promise(brought)
-    const { over, expired } = promised
-    const gate = (): Promise<UploadAnswer | undefined> => this.gate(brought, size, promised)
-    return this.parts.single.receive(request, uploader, { gate, purchase, expired }).finally(over)
+    const tracked = this.track(brought)
+    const { end, expired } = tracked
+    const beforeBody = (): Promise<UploadAnswer | undefined> => this.verify(brought, size, tracked)
+    return this.parts.single.receive(request, uploader, { beforeBody, purchase, expired }).finally(end)
   }
 
-  /** What a request promises by its payment, until `over`. Who asks for what was sold promises nothing. */
-  promise({ read, name, order }: Brought): Promised {
+  /** Counts the payment of a request as unsettled, until `end`. One that was settled before does not count. */
+  track({ read, name, order }: BroughtPayment): TrackedPayment {
     const { from, validBefore } = read.authorization
-    if (this.parts.sales.find(name)?.paid !== undefined) return sold
-    const [payer, promises] = [from.toLowerCase(), this.#promises]
+    if (this.parts.sales.find(name)?.paid !== undefined) return alreadySettled
+    const [payer, unsettled] = [from.toLowerCase(), this.#unsettled]
     const { clock } = this.parts
     const leftMs = Number(validBefore) * 1000 - clock.now()
     let timer: Timer | undefined
@@ -99,18 +99,18 @@ export class UsdcUploads {
       // One that is late already is refused when it is looked at; or its settlement has begun, and this asks for the outcome.
       if (leftMs > 0) timer = clock.after(leftMs, () => resolve(this.#tooLate(order)))
     })
-    let counted: PromiseOver | undefined
+    let counted: PaymentEnd | undefined
     let isOver = false
     return {
       expired,
-      counts: (units) => {
+      countFor: (units) => {
         // It may end while it is looked at.
         if (isOver || units === 0n) return true
-        if (counted !== undefined) return promises.grow(payer, name, units)
-        counted = promises.open(payer, name, units)
+        if (counted !== undefined) return unsettled.grow(payer, name, units)
+        counted = unsettled.open(payer, name, units)
         return counted !== undefined
       },
-      over: () => {
+      end: () => {
         isOver = true
         timer?.cancel()
         counted?.()
@@ -146,7 +146,7 @@ export class UsdcUploads {
   }
 
   /** Undefined: the request carries no payment. An answer: it cannot be read. */
-  brought(request: Request, bytes: number): Brought | UploadAnswer | undefined {
+  readPayment(request: Request, bytes: number): BroughtPayment | UploadAnswer | undefined {
     const read = paymentOf(request)
     if (read === undefined) return undefined
     if (this.parts.usdc === undefined) return notTaken
@@ -160,13 +160,13 @@ export class UsdcUploads {
   }
 
   /**
-   * Nothing of the body is read for a payment that is worth nothing. `bytes`: of the item of a sale that is over. `promised`: it
+   * Nothing of the body is read for a payment that is worth nothing. `bytes`: of the item of a sale that is over. `tracked`: it
    * counts for its payer once it was found good. Until then anybody may have named him, and it counts for its client alone.
    */
-  async gate(
-    { read, name, order }: Brought,
+  async verify(
+    { read, name, order }: BroughtPayment,
     bytes: number,
-    promised?: Promised,
+    tracked?: TrackedPayment,
   ): Promise<UploadAnswer | undefined> {
     const { usdc, sales } = this.parts
     if (usdc === undefined) return notTaken
@@ -179,7 +179,7 @@ export class UsdcUploads {
     const looked = await usdc.look({ ...order, itemId: '' }).finally(isLooked)
     if (isRefusal(looked) || !('good' in looked)) return answered(looked)
     const units = BigInt(looked.units ?? read.authorization.value)
-    return promised === undefined || promised.counts(units) ? undefined : tooMany
+    return tracked === undefined || tracked.countFor(units) ? undefined : tooMany
   }
 
   /**
@@ -187,7 +187,7 @@ export class UsdcUploads {
    * who pays. Absent: this service accepts the item that is paid for.
    */
   purchase(
-    { read, name, order }: Brought,
+    { read, name, order }: BroughtPayment,
     requestOf: Purchase['request'],
     upload?: { readonly address: string | undefined },
   ): Purchase {
@@ -206,7 +206,7 @@ export class UsdcUploads {
       ...named,
       request: requestOf,
       refuse: (why) => this.#refuse(why, order),
-      collect: (itemId) => this.#collect({ ...order, itemId, ...more }),
+      settle: (itemId) => this.#settle({ ...order, itemId, ...more }),
     }
   }
 
@@ -227,7 +227,7 @@ export class UsdcUploads {
     return usdc === undefined ? notTaken : answered(await usdc.offer({ bytes, resource, mimeType, fault }))
   }
 
-  async #collect(order: UsdcOrder): ReturnType<Purchase['collect']> {
+  async #settle(order: UsdcOrder): ReturnType<Purchase['settle']> {
     const paid = await this.parts.usdc?.pay(order)
     if (paid === undefined) return { answer: notTaken, isOpen: false }
     // Nobody knows whether the order arrived.
@@ -246,10 +246,10 @@ function isUnsent({ json }: UsdcAnswer): boolean {
   return typeof json === 'object' && json !== null && 'requested' in json && json.requested === false
 }
 
-/** Of a payment that was made nothing is held. */
-const sold: Promised = {
-  over: () => undefined,
-  counts: () => true,
+/** A payment that was settled before: nothing is counted. */
+const alreadySettled: TrackedPayment = {
+  end: () => undefined,
+  countFor: () => true,
   expired: new Promise(() => undefined),
 }
 

@@ -5,7 +5,7 @@ import { canonicalAddress, isListed, nativeAddress } from '../../proof/owner-add
 import { jsonAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import type { FreePools, FreeReservation, FreeUser } from '../records/free-pools.js'
-import type { OldItems } from './old-items.js'
+import type { RepostCheck } from './repost-check.js'
 
 /** What an item costs: reserved until it is settled or refunded. */
 export interface ItemCharge {
@@ -99,20 +99,20 @@ export interface FreeWanted {
  */
 export async function freeOrRefused(
   pools: FreePools,
-  old: Pick<OldItems, 'inBundle' | 'refused' | 'record'>,
+  reposts: Pick<RepostCheck, 'inBundle' | 'refusal' | 'record'>,
   { header, bytes, uploader, itemsInside }: FreeWanted,
 ): Promise<ItemCharge | UploadAnswer | undefined> {
   const user = { ...freeUserOf(header, uploader), itemsInside }
   const free = await freeCharge(pools, user, bytes)
   const isOfOperator = free !== undefined && uploader.range !== undefined && pools.isExempt(user)
   if (free !== undefined && !isOfOperator) return free
-  const paid = old.inBundle(header.id)
+  const paid = reposts.inBundle(header.id)
   if (paid !== undefined || free === undefined) return paid
-  const refused = await old.refused(header, bytes, uploader)
+  const refused = await reposts.refusal(header, bytes, uploader)
   if (refused !== undefined) return refused
   const record = (id: Id): void => {
     free.record(id)
-    old.record(header, uploader)
+    reposts.record(header, uploader)
   }
   return { ...free, record }
 }
@@ -121,7 +121,7 @@ export async function freeOrRefused(
 export class FreeOnly implements Charging {
   constructor(
     private readonly pools: FreePools,
-    private readonly old: Pick<OldItems, 'inBundle' | 'refused' | 'record'>,
+    private readonly reposts: Pick<RepostCheck, 'inBundle' | 'refusal' | 'record'>,
   ) {}
 
   async charge(
@@ -131,7 +131,7 @@ export class FreeOnly implements Charging {
     itemsInside = 0,
   ): Promise<ChargeOutcome> {
     const wanted = { header, bytes: sizeBytes, uploader, itemsInside }
-    return (await freeOrRefused(this.pools, this.old, wanted)) ?? freeExhausted(sizeBytes)
+    return (await freeOrRefused(this.pools, this.reposts, wanted)) ?? freeExhausted(sizeBytes)
   }
 
   async foresee(

@@ -21,7 +21,7 @@ import {
   freeUserOf,
   type ItemCharge,
 } from './charging.js'
-import type { OldItems } from './old-items.js'
+import type { RepostCheck } from './repost-check.js'
 import { elsewhereAnswer, type ServiceOfSeveral } from './several-services.js'
 
 /** A client gets 503 within a second where the payment service does not answer. */
@@ -31,17 +31,17 @@ const againMs = 2000
 const kyveType = 101
 
 /** Of one transaction. */
-const wordsMax = 1000
+const entriesMax = 1000
 /** Questions about the credits of items that are not here yet, at the same time; one client has a quarter of them. */
 const foreseenMax = 64
 
 const late = refuse('late', 'self', 'the payment service does not answer')
 const none = new Uint8Array(0)
-/** Begins the word of an item whose credits may be held back, and that is not accepted yet. The ticket of its order follows. */
-const held = Uint8Array.of(1)
+/** Begins the entry of an item whose credits may be reserved, and that is not accepted yet. The ticket of its order follows. */
+const reservedMark = Uint8Array.of(1)
 const ticketBytes = 16
 
-/** Items whose credits are held back and neither spent nor given back. */
+/** Items whose credits are reserved and neither settled nor refunded. */
 function unsettledIn(environment: Environment): Table {
   return environment.table('unsettled')
 }
@@ -56,54 +56,54 @@ export class CreditCharging implements Charging {
   /** Written before credits are reserved, so that the next process settles or refunds them after a kill. */
   readonly #unsettled: Table
   /** Writes the entries of one turn in one transaction. Resolves with an answer where they were not written. */
-  readonly #words: GroupCommit<{ readonly id: Id; readonly ticket?: Uint8Array }, UploadAnswer | undefined>
+  readonly #entries: GroupCommit<{ readonly id: Id; readonly ticket?: Uint8Array }, UploadAnswer | undefined>
   /** Settled or refunded entries that a full disk kept from being removed. The next transaction removes them. */
-  readonly #over = new Set<Id>()
+  readonly #removable = new Set<Id>()
   /** Items with a refund in flight. A repeated upload is refused meanwhile, or the refund would take its new charge. */
   readonly #refunding = new Set<Id>()
   /** Entries of an earlier process, for items that it may not have accepted. */
-  readonly #left = new Map<Id, Uint8Array>()
+  readonly #abandoned = new Map<Id, Uint8Array>()
   readonly #foreseen = FreeShares.quarters(foreseenMax)
 
   constructor(
     private readonly pools: FreePools,
     private readonly credits: CreditsPort,
     private readonly environment: Environment,
-    private readonly old: Pick<OldItems, 'inBundle' | 'refused' | 'record'>,
+    private readonly reposts: Pick<RepostCheck, 'inBundle' | 'refusal' | 'record'>,
     private readonly clock: Clock,
     private readonly closing: AbortSignal,
     /** Absent: this upload service is the only one. */
     private readonly service?: ServiceOfSeveral,
   ) {
     this.#unsettled = unsettledIn(environment)
-    this.#words = new GroupCommit(async (words) => {
+    this.#entries = new GroupCommit(async (entries) => {
       // Entries that remain are settled or refunded again by the next process.
-      if (closing.aborted) return words.map(({ id }) => paymentAway(id))
-      for (const { id, ticket } of words) if (ticket === undefined) this.#over.add(id)
+      if (closing.aborted) return entries.map(({ id }) => paymentAway(id))
+      for (const { id, ticket } of entries) if (ticket === undefined) this.#removable.add(id)
       const write = (): void =>
         environment.write(() => {
-          for (const id of this.#over) this.#unsettled.remove(idBytes(id))
-          for (const { id, ticket } of words)
-            if (ticket !== undefined) this.#unsettled.put(idBytes(id), Buffer.concat([held, ticket]))
+          for (const id of this.#removable) this.#unsettled.remove(idBytes(id))
+          for (const { id, ticket } of entries)
+            if (ticket !== undefined) this.#unsettled.put(idBytes(id), Buffer.concat([reservedMark, ticket]))
         })
       const refusal = tryWrite(write)
-      if (refusal === undefined) this.#over.clear()
-      return words.map(() => (refusal === undefined ? undefined : answerOf(refusal)))
-    }, wordsMax)
+      if (refusal === undefined) this.#removable.clear()
+      return entries.map(() => (refusal === undefined ? undefined : answerOf(refusal)))
+    }, entriesMax)
     for (const { key, value } of this.#unsettled.from(undefined, Number.MAX_SAFE_INTEGER)) {
       if (value.length === 0) void this.#settle(idOfBytes(key))
-      else this.#left.set(idOfBytes(key), Uint8Array.from(value))
+      else this.#abandoned.set(idOfBytes(key), Uint8Array.from(value))
     }
   }
 
-  /** Gives back what an earlier process held for items that it had not accepted. One that a store brought back is accepted. */
+  /** Refunds what an earlier process reserved for items that it had not accepted. One that a store brought back is accepted. */
   refundAbandoned(): void {
-    for (const [id, value] of this.#left) {
+    for (const [id, value] of this.#abandoned) {
       const now = this.#unsettled.get(idBytes(id))
       if (now !== undefined && Buffer.compare(now, value) === 0)
-        void this.#refund(id, value.subarray(held.length))
+        void this.#refund(id, value.subarray(reservedMark.length))
     }
-    this.#left.clear()
+    this.#abandoned.clear()
   }
 
   async charge(
@@ -112,7 +112,7 @@ export class CreditCharging implements Charging {
     uploader: Uploader,
     itemsInside = 0,
   ): Promise<ChargeOutcome> {
-    const free = await freeOrRefused(this.pools, this.old, { header, bytes, uploader, itemsInside })
+    const free = await freeOrRefused(this.pools, this.reposts, { header, bytes, uploader, itemsInside })
     if (free !== undefined) return free
     if (this.#refunding.has(header.id)) return paymentAway(header.id)
     const ticket = randomBytes(ticketBytes)
@@ -120,7 +120,7 @@ export class CreditCharging implements Charging {
     const service = this.service === undefined ? {} : { service: this.service.name }
     const order = { ...payerOf(header, uploader), ...named, ...service, bytes }
     // Nothing is reserved yet, so a full disk is answered at once.
-    const unwritten = await this.#words.add({ id: header.id, ticket })
+    const unwritten = await this.#entries.add({ id: header.id, ticket })
     if (unwritten !== undefined) return unwritten
     const reserving = this.credits.reserve(order)
     const reserved = await this.#inTime(reserving)
@@ -139,7 +139,7 @@ export class CreditCharging implements Charging {
     const refund = (): Promise<void> =>
       withinTime(this.clock, patienceMs, this.#refund(header.id, ticket), undefined)
     // Only now: who cannot pay must not use up what the gateways of the network answer.
-    const refused = await this.old.refused(header, bytes, uploader)
+    const refused = await this.reposts.refusal(header, bytes, uploader)
     if (refused !== undefined) {
       await refund()
       return refused
@@ -150,7 +150,7 @@ export class CreditCharging implements Charging {
       record: (id) => {
         if (reserved.winc === '0') this.#unsettled.remove(idBytes(id))
         else recordUnsettled(this.environment, id)
-        this.old.record(header, uploader)
+        this.reposts.record(header, uploader)
       },
       refund,
     }
@@ -158,7 +158,7 @@ export class CreditCharging implements Charging {
 
   async foresee(header: ItemHeader, bytes: number, uploader: Uploader): Promise<UploadAnswer | undefined> {
     if (this.pools.reservable(freeUserOf(header, uploader), bytes) !== undefined) return undefined
-    const paid = this.old.inBundle(header.id)
+    const paid = this.reposts.inBundle(header.id)
     if (paid !== undefined) return paid
     // The signature is not checked yet, so anybody may have written this header. Where there are too many requests, the item is
     // read first: questions for strangers must not take the payment service's time from those who pay.
@@ -210,7 +210,7 @@ export class CreditCharging implements Charging {
   }
 
   async #forget(id: Id): Promise<void> {
-    await this.#words.add({ id })
+    await this.#entries.add({ id })
   }
 
   #inTime<T>(answer: Promise<T | Refusal>): Promise<T | Refusal> {

@@ -35,7 +35,7 @@ export interface Sale {
 }
 
 /** The answer where no money has moved. */
-export interface Uncollected {
+export interface Unsettled {
   readonly answer: UploadAnswer
   /** It may still move, by this order or by an earlier one. */
   readonly isOpen: boolean
@@ -55,7 +55,7 @@ export interface Purchase {
   /** Why the payment cannot be taken for this. */
   refuse(why: 'used' | 'identifier'): Promise<UploadAnswer>
   /** Moves the money, or tells why it did not. */
-  collect(itemId: string): Promise<PaidFacts | Uncollected>
+  settle(itemId: string): Promise<PaidFacts | Unsettled>
 }
 
 /** Sales on disk: one for each payment that was brought for an item. */
@@ -86,7 +86,7 @@ export class Sales {
 
   /** All that are open. */
   open(): Sale[] {
-    const span = { start: Buffer.from('o'), end: Buffer.from('p') }
+    const span = { start: Buffer.from('o'), markPaid: Buffer.from('p') }
     return [...this.#table.span(span)].flatMap(({ value }) => this.find(Buffer.from(value).toString()) ?? [])
   }
 

@@ -68,11 +68,11 @@ export class ItemSelling {
       bytes: sale.bytes,
       request: () => sale.request,
       refuse: async () => fixedAnswers.unpaid,
-      collect: (id) => this.#became(sale, id),
+      settle: (id) => this.#became(sale, id),
     }
   }
 
-  async #became(sale: Sale, itemId: string): ReturnType<Purchase['collect']> {
+  async #became(sale: Sale, itemId: string): ReturnType<Purchase['settle']> {
     const { usdc, clock, service } = this.parts
     const open = { answer: settling, isOpen: true }
     if (usdc === undefined) return open
@@ -114,7 +114,7 @@ export function saleFacts(purchase: Purchase, id: Id): SaleFacts {
 }
 
 /** Further fields in receipts of paid items, under the names of both releases of the network's own service. */
-export function saleWords(receipt: Receipt, sale: Sale | undefined): object {
+export function saleFields(receipt: Receipt, sale: Sale | undefined): object {
   if (sale?.paid === undefined) return {}
   const { transaction, payer, network } = sale.paid
   return {

@@ -14,8 +14,8 @@ import { addressShape } from '../calls/credits-routes.js'
 import { paymentAway, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { payerOf } from './credit-charging.js'
-import { type EarlierPost, ownAddress, type PostedItem } from './earlier-post.js'
 import type { KnownPosters } from './known-posters.js'
+import { ownAddress, type PostedItem, type PostHistory } from './network-posts.js'
 
 /** The result of an order about shared credits: members of the answer to the upload. */
 export interface SharingDone {
@@ -61,7 +61,7 @@ const seenBefore = 'the item was posted to the network before. Sign a new one fo
 export class Sharing {
   constructor(
     private readonly credits: Pick<CreditsPort, 'approve' | 'revoke' | 'check'>,
-    private readonly earlier: Pick<EarlierPost, 'isKnown' | 'settled'>,
+    private readonly history: PostHistory,
     private readonly posters: Pick<KnownPosters, 'isHome'>,
     private readonly clock: Pick<Clock, 'now'>,
   ) {}
@@ -93,7 +93,7 @@ export class Sharing {
       approved === undefined
         ? await this.#revoke({ ...pair, approvedAddress: revoked ?? '' })
         : await this.#approve(header, { ...pair, approvedAddress: approved })
-    this.earlier.settled(posted, false)
+    this.history.noteOutcome(posted, false)
     return outcome
   }
 
@@ -154,7 +154,7 @@ export class Sharing {
       const approved = tagValue(header.tags, tags.revoke) ?? ''
       return deniedOrder(order, nothingToMove[order](check.address, approved))
     }
-    const isKnown = await this.earlier.isKnown(posted)
+    const isKnown = await this.history.wasPosted(posted)
     if (isRefusal(isKnown)) return textAnswer(503, isKnown.message, '\r\nRetry-After: 5')
     return isKnown ? deniedOrder(order, seenBefore) : undefined
   }

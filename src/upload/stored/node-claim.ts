@@ -22,20 +22,20 @@ export class NodeClaim {
   constructor(
     private readonly store: ObjectStore,
     keys: StoredKeys,
-    private readonly uploads: Pick<Uploads, 'environment' | 'word' | 'putWord'>,
+    private readonly uploads: Pick<Uploads, 'environment' | 'value' | 'putValue'>,
     readonly node: string,
   ) {
     this.#key = keys.node(node)
   }
 
   /** The name that this disk had last; undefined: it had none. */
-  static nameIn(uploads: Pick<Uploads, 'word'>): string | undefined {
-    return uploads.word(word)?.split(' ')[0]
+  static nameIn(uploads: Pick<Uploads, 'value'>): string | undefined {
+    return uploads.value(word)?.split(' ')[0]
   }
 
   /** What the tables have for this name. */
   get #own(): string | undefined {
-    const [node, text] = this.uploads.word(word)?.split(' ') ?? []
+    const [node, text] = this.uploads.value(word)?.split(' ') ?? []
     return node === this.node ? text : undefined
   }
 
@@ -56,7 +56,7 @@ export class NodeClaim {
   recovered(): void {
     if (this.#own !== undefined) return
     const { uploads, node } = this
-    uploads.environment.write(() => uploads.putWord(word, `${node} ${this.#fresh}`))
+    uploads.environment.write(() => uploads.putValue(word, `${node} ${this.#fresh}`))
   }
 
   /** Whether another machine has taken the name over meanwhile. */

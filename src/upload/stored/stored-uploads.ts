@@ -31,7 +31,7 @@ export interface StoredUploadsParts {
   /** The name of this machine. */
   readonly node: string
   /** Runs something while no bundle is packed. */
-  readonly between: <T>(act: () => T) => Promise<T>
+  readonly betweenRounds: <T>(act: () => T) => Promise<T>
   /** Absent: nothing is taken over. */
   readonly takeover?: Pick<TakeoverWatchParts, 'gone' | 'answerMs' | 'onAdopted'> & { close(): Promise<void> }
   readonly uploads: Uploads
@@ -215,7 +215,7 @@ export class StoredUploads {
 
   /** The name of this machine in the store: another one than before, where another machine has taken over what is there. */
   async #named(takeovers: Takeovers): Promise<NodeClaim | Refusal> {
-    const { slowStore, keys, uploads, log, node, between, unstored, logger } = this.parts
+    const { slowStore, keys, uploads, log, node, betweenRounds, unstored, logger } = this.parts
     const all = await takeovers.all(this.#abort.signal)
     if (isRefusal(all)) return all
     const isTakenOver = (name: string): boolean => isTakenFrom(node, name, all)
@@ -223,7 +223,7 @@ export class StoredUploads {
     let name = machineOf(last) === node ? last : node
     while (isTakenOver(name)) name = nameAfter(name)
     if ([...all.keys()].some(isTakenOver)) {
-      const { stay, left } = await between(() => handOver(uploads, log, isTakenOver))
+      const { stay, left } = await betweenRounds(() => handOver(uploads, log, isTakenOver))
       unstored.push(...stay)
       if (left > 0)
         logger.warn(

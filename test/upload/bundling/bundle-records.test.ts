@@ -56,7 +56,7 @@ t.test('a permanent item is served from here until it is released, and released 
     }
     return Buffer.concat(pieces).toString()
   }
-  t.equal(bundles.settle({ ...record, dueMs: 5 }, 7), 1)
+  t.equal(bundles.markPermanent({ ...record, dueMs: 5 }, 7), 1)
   t.match(uploads.find(id), { permanent: 7 })
   t.equal(await look(), ' and payload', 'the gateway may not have found its block yet')
   const [kept] = bundles.open()

@@ -92,7 +92,7 @@ export async function rigOf(
     const before = bundles.recent.length
     clock.jump(afterMs)
     for (let turns = 0; turns < 40 && bundles.recent.length === before; turns += 1) await pause(5)
-    await bundler.between(() => undefined)
+    await bundler.betweenRounds(() => undefined)
   }
   return { uploads, bundles, clock, accept, round }
 }

@@ -12,12 +12,12 @@ import { sha256 } from '../../../src/proof/digest.js'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
 import { DurableLog } from '../../../src/store/segments/durable-log.js'
 import type { UploadAnswer } from '../../../src/upload/calls/upload-answers.js'
+import { BundleScan } from '../../../src/upload/intake/bundle-scan.js'
 import { insideIds } from '../../../src/upload/intake/inside-ids.js'
-import { Noting } from '../../../src/upload/intake/noting.js'
 import { type AcceptedItem, openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
-import { AcceptedBefore } from '../../../src/upload/selling/accepted-before.js'
-import { onlyHere } from '../../../src/upload/selling/earlier-post.js'
+import { neverPosted } from '../../../src/upload/selling/network-posts.js'
 import { Sales } from '../../../src/upload/selling/sales.js'
+import { ServicePosts } from '../../../src/upload/selling/service-posts.js'
 import { eventually } from '../../eventually.js'
 import { answered, type RigOptions, requestOf, type UploadRig, uploadRig } from '../upload-rig.js'
 import { salesByHand } from '../usdc-sales.js'
@@ -114,7 +114,7 @@ t.test('what a bundle only names is never paid back, and nobody is charged for i
   settle(0, true)
   t.equal((await answer).status, 200)
   for (const item of others) t.equal((await post(rig, item)).status, 409)
-  rig.uploads.environment.write(() => rig.uploads.noted.wait(idOf(bundle)))
+  rig.uploads.environment.write(() => rig.uploads.scanned.wait(idOf(bundle)))
   rig.noting.wake()
   await eventually('it is read again', () => !rig.noting.isBehind)
   t.equal(rig.questions.includes('refund'), false)
@@ -145,7 +145,7 @@ t.test('an order about credits that lies in a bundle is not given', async (t) =>
   bundle(payloadOf([order]), 1)
   noting.start()
   await eventually('all is noted', () => !noting.isBehind)
-  const earlier = new AcceptedBefore(noting, undefined, onlyHere)
+  const earlier = new ServicePosts(noting, undefined, neverPosted)
   const posted = {
     id: idOf(order),
     wallet: 'w',
@@ -154,9 +154,9 @@ t.test('an order about credits that lies in a bundle is not given', async (t) =>
     isAtHome: true,
     mayGoUnasked: false,
   }
-  t.equal(await earlier.isKnown(posted), true)
-  t.equal(await earlier.isKnown({ ...posted, id: idOf(itemOf('another')) }), false)
-  t.ok(uploads.noteOf(idOf(order)))
+  t.equal(await earlier.wasPosted(posted), true)
+  t.equal(await earlier.wasPosted({ ...posted, id: idOf(itemOf('another')) }), false)
+  t.ok(uploads.scannedBundleOf(idOf(order)))
 })
 
 t.test('a bundle that is not paid for keeps nobody from anything', async (t) => {
@@ -166,7 +166,7 @@ t.test('a bundle that is not paid for keeps nobody from anything', async (t) => 
   t.equal((await post(rig, itemOf('unpaid 7'))).status, 503)
   settle(0, false)
   t.equal((await answer).status, 402)
-  t.strictSame(rig.uploads.noted.behind(undefined, 10), [], 'no row stays')
+  t.strictSame(rig.uploads.scanned.behind(undefined, 10), [], 'no row stays')
   t.equal((await post(rig, itemOf('unpaid 7'))).status, 200)
 })
 
@@ -198,7 +198,7 @@ t.test('nothing is written of a large bundle that is refused', async (t) => {
   const deep = bundleOf(...many(3000, 'beside'), nested(itemOf('deep'), 10))
   for (const bundle of [wide, deep]) {
     t.equal((await post(rig, bundle)).status, 400)
-    t.strictSame(rig.uploads.noted.behind(undefined, 10), [])
+    t.strictSame(rig.uploads.scanned.behind(undefined, 10), [])
   }
 })
 
@@ -241,8 +241,8 @@ async function found(t: Test) {
   const watching = { clock: systemClock, logger: silentLog, closing: closing.signal }
   const sales = new Sales(uploads.environment)
   const isInBlock = (id: Id): boolean => id === idOf(itemOf('mined'))
-  const made = (): Noting =>
-    new Noting({ uploads, sales, log, blockedOwners: new Set(), ...watching, isInBlock })
+  const made = (): BundleScan =>
+    new BundleScan({ uploads, sales, log, blockedOwners: new Set(), ...watching, isInBlock })
   const noting = made()
   t.teardown(async () => {
     closing.abort()
@@ -260,10 +260,10 @@ t.test('bundles that a start has found are noted, and until then strangers wait'
   const one = bundle(payloadOf([early, charged, free, ...many(600, 'others')]), 2)
   accept(charged, 3)
   accept(free, 3, { winc: '0' })
-  const earlier = new AcceptedBefore(noting, undefined, onlyHere)
+  const earlier = new ServicePosts(noting, undefined, neverPosted)
   const posted = { id: idOf(charged), wallet: 'w', bytes: 1, client: '203.0.113.9' }
   const isKnown = (isAtHome: boolean, mayGoUnasked = true) =>
-    earlier.isKnown({ ...posted, isAtHome, mayGoUnasked })
+    earlier.wasPosted({ ...posted, isAtHome, mayGoUnasked })
   t.match(await isKnown(false), { refused: 'busy' })
   t.match(await isKnown(true, false), { refused: 'busy' }, 'nor are credits shared')
   t.equal(await isKnown(true), false, 'who posts from home does not')
@@ -271,15 +271,15 @@ t.test('bundles that a start has found are noted, and until then strangers wait'
   await eventually('all is noted', () => !noting.isBehind)
   t.equal(await isKnown(false), true, 'in a bundle')
   const another = { ...posted, id: idOf(itemOf('another')), isAtHome: false, mayGoUnasked: true }
-  t.equal(await earlier.isKnown(another), false)
+  t.equal(await earlier.wasPosted(another), false)
   for (const item of [early, charged, free, itemOf('others 599')])
-    t.equal(uploads.noteOf(idOf(item))?.id, one.id)
+    t.equal(uploads.scannedBundleOf(idOf(item))?.id, one.id)
   const late = bundle(payloadOf([itemOf('late')]), 9)
-  uploads.environment.write(() => uploads.noted.wait(late.id))
+  uploads.environment.write(() => uploads.scanned.wait(late.id))
   t.ok(noting.isBehind)
   noting.wake()
   await eventually('a late one, too', () => !noting.isBehind)
-  t.equal(uploads.noteOf(idOf(itemOf('late')))?.id, late.id)
+  t.equal(uploads.scannedBundleOf(idOf(itemOf('late')))?.id, late.id)
 })
 
 t.test('a bundle that waits for its payment when a start finds it is noted', async (t) => {
@@ -291,10 +291,10 @@ t.test('a bundle that waits for its payment when a start finds it is noted', asy
   t.ok(noting.isBehind)
   noting.start()
   await eventually('it is noted', () => !noting.isBehind)
-  t.equal(uploads.noted.bundleOf(idOf(itemOf('on sale'))), item.id)
+  t.equal(uploads.scanned.bundleOf(idOf(itemOf('on sale'))), item.id)
   await noting.sweep()
   await noting.sweep()
-  t.equal(uploads.noted.bundleOf(idOf(itemOf('on sale'))), item.id, 'while its payment may be made')
+  t.equal(uploads.scanned.bundleOf(idOf(itemOf('on sale'))), item.id, 'while its payment may be made')
 })
 
 t.test('rows that are not needed any more are removed', async (t) => {
@@ -307,18 +307,18 @@ t.test('rows that are not needed any more are removed', async (t) => {
   uploads.environment.write(() => {
     uploads.put({ ...over, permanent: 7, released: true })
     uploads.letGo(gone, 'a sandbox')
-    uploads.noted.put([idBytes(idOf(itemOf('refused')))], idOf(itemOf('never accepted')), () => true)
+    uploads.scanned.put([idBytes(idOf(itemOf('refused')))], idOf(itemOf('never accepted')), () => true)
   })
   const left = (): string[] =>
     ['kept', 'mined', 'not indexed', 'gone', 'refused'].filter(
-      (text) => uploads.noted.bundleOf(idOf(itemOf(text))) !== undefined,
+      (text) => uploads.scanned.bundleOf(idOf(itemOf(text))) !== undefined,
     )
-  t.equal(uploads.noteOf(idOf(itemOf('gone'))), undefined, 'it may be uploaded anew')
+  t.equal(uploads.scannedBundleOf(idOf(itemOf('gone'))), undefined, 'it may be uploaded anew')
   await noting.sweep()
   t.strictSame(left(), ['kept', 'not indexed', 'refused'])
   await noting.sweep()
   t.strictSame(left(), ['kept', 'not indexed'])
-  t.equal(uploads.noteOf(idOf(itemOf('kept')))?.id, kept.id)
+  t.equal(uploads.scannedBundleOf(idOf(itemOf('kept')))?.id, kept.id)
 })
 
 t.test('only tables and headers are read, in pieces', async (t) => {

@@ -28,17 +28,17 @@ t.test('one client with many large bundles keeps no other one waiting', async (t
     endSales: () => statement(true),
     sweepSales: async () => false,
   }
-  const noting = {
+  const scan = {
     async *idsIn(item: object) {
       for (let left = (item as { items: number }).items; left > 0; left -= portion)
         yield { ids: Array.from({ length: Math.min(left, portion) }, () => Buffer.alloc(32)) }
     },
-  } as unknown as SharedSalesParts['noting']
+  } as unknown as SharedSalesParts['scan']
   const none = { find: () => undefined, unlisted: { has: () => false } }
   const sales = new SharedSales({
     uploads: none as unknown as SharedSalesParts['uploads'],
     sales: { open: () => [] } as unknown as SharedSalesParts['sales'],
-    noting,
+    scan,
     items,
     logger: silentLog,
     closing: new AbortController().signal,

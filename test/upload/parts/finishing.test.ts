@@ -73,8 +73,8 @@ async function sceneOf(t: Test, intake: Intake, placesMax = 1000): Promise<Scene
     writeFileSync(path, item)
     const live = open.live(record.id)
     if (live === undefined) throw new Error('it is not open')
-    open.hold(live, item.length, 1)
-    open.took(live, 0, item.length)
+    open.occupy(live, item.length, 1)
+    open.partStored(live, 0, item.length)
     return record
   }
   return { open, begun }
@@ -89,7 +89,7 @@ function itemOf(text: string): Uint8Array {
 
 async function attempted({ open }: Scene, { id }: MultipartRecord): Promise<UploadAnswer> {
   const live = open.live(id)
-  return live === undefined ? textAnswer(404, 'gone') : open.attempt(id, live, uploader)
+  return live === undefined ? textAnswer(404, 'gone') : open.finish(id, live, uploader)
 }
 
 for (const networks of [1, 200])
@@ -151,16 +151,16 @@ t.test('uploads that are refused again and again leave places for others', async
   const scene = await sceneOf(t, intake, placesMax)
   const { open } = scene
   const crowd = Array.from({ length: placesMax }, (_, at) => scene.begun(`11.22.33.${at % 12}`))
-  for (const { id } of crowd) open.drive(id, uploader)
+  for (const { id } of crowd) open.finishUntilDecided(id, uploader)
   t.ok(await eventually('all were tried', () => tried.size === placesMax))
   await pause(100)
   const friend = open.begin({ chunkBytes: 5_242_880, client: honest })
   if ('status' in friend) throw new Error(`no place: ${friend.text}`)
   const live = open.live(friend.id)
-  t.ok(live !== undefined && open.hold(live, 5_242_880, 1) === undefined)
+  t.ok(live !== undefined && open.occupy(live, 5_242_880, 1) === undefined)
   for (let at = 0; at < 100; at += 1) {
     const begun = open.begin({ chunkBytes: 5_242_880, client: `11.22.33.${at % 12}` })
-    if ('id' in begun) open.drive(begun.id, uploader)
+    if ('id' in begun) open.finishUntilDecided(begun.id, uploader)
   }
   t.equal(open.live(friend.id), live, 'nor does a stranger take what was found')
   t.equal(open.listed(0).open, placesMax)

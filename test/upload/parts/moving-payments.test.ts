@@ -9,12 +9,12 @@ import type { MultipartRecord } from '../../../src/upload/parts/multipart-record
 import { MultipartRecords } from '../../../src/upload/parts/multipart-records.js'
 import { PaidParts, type PaidPartsParts } from '../../../src/upload/parts/paid-parts.js'
 import { openUploadTables } from '../../../src/upload/records/uploads.js'
-import type { PaidFacts, Purchase, Uncollected } from '../../../src/upload/selling/sales.js'
+import type { PaidFacts, Purchase, Unsettled } from '../../../src/upload/selling/sales.js'
 import { eventually } from '../../eventually.js'
 
 const answer = jsonAnswer(503, {})
-const busy: Uncollected = { answer, isOpen: true, isUnsent: true }
-const pending: Uncollected = { answer, isOpen: true }
+const busy: Unsettled = { answer, isOpen: true, isUnsent: true }
+const pending: Unsettled = { answer, isOpen: true }
 const made = { winc: '7', transaction: '0x1', payer: '0xa', network: 'base', lines: '' }
 
 interface Scene {
@@ -22,7 +22,7 @@ interface Scene {
   create(payment: string, client?: string): Promise<UploadAnswer>
   /** What is open. */
   open(): MultipartRecord[]
-  collected: (id: string) => Promise<PaidFacts | Uncollected>
+  collected: (id: string) => Promise<PaidFacts | Unsettled>
   outcome: UsdcOutcome
   aheadMs: number
 }
@@ -36,7 +36,7 @@ function sceneOf(t: Test): Scene {
     brought: ({ path }: Request) => ({ name: path, order: { bytes: 100 } }),
     promise: () => ({ over: () => undefined, counts: () => true, expired: new Promise(() => undefined) }),
     gate: async () => undefined,
-    purchase: (): Pick<Purchase, 'collect'> => ({ collect: (id) => scene.collected(id) }),
+    purchase: (): Pick<Purchase, 'settle'> => ({ settle: (id) => scene.collected(id) }),
   } as unknown as PaidPartsParts['payments']
   const paid = new PaidParts({
     payments,
@@ -46,7 +46,7 @@ function sceneOf(t: Test): Scene {
     },
     credits: { refund: async () => ({ winc: '0' }) },
     records,
-    uploads: { ofHold: () => undefined },
+    uploads: { ofReservation: () => undefined },
     secret: Buffer.alloc(32),
     itemMaxBytes: 1e9,
     clock,

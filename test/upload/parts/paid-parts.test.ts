@@ -133,7 +133,7 @@ async function scene(
     async attempt() {
       const live = open.live(upload)
       if (live === undefined) throw new Error('it is over')
-      return open.attempt(upload, live, { range: undefined, token: undefined, paidBy: [] })
+      return open.finish(upload, live, { range: undefined, token: undefined, paidBy: [] })
     },
   }
   t.teardown(async () => {

@@ -38,8 +38,8 @@ t.test('what is pending is known, and goes first in the next transaction', async
   uploads.pending.add(one)
   t.strictSame(uploads.find(one.id), one)
   t.equal(uploads.ofContent(one.owner, Buffer.alloc(32, 1)), one.id)
-  t.strictSame(uploads.ofHold('upload'), one)
-  t.equal(uploads.ofHold('other'), undefined)
+  t.strictSame(uploads.ofReservation('upload'), one)
+  t.equal(uploads.ofReservation('other'), undefined)
   t.equal(uploads.count, 1)
   t.equal(uploads.waiting, 1)
   t.equal(shown.find(one.id), undefined, 'the tables do not show it')
@@ -60,7 +60,7 @@ t.test('what is pending is known, and goes first in the next transaction', async
   })
   t.strictSame([written, committed, uploads.pending.count], [2, 1, 0])
   t.match(shown.find(one.id), { permanent: 7 }, 'what was written later about it stays')
-  t.equal(shown.ofHold('upload')?.id, one.id)
+  t.equal(shown.ofReservation('upload')?.id, one.id)
 
   uploads.pending.add(other)
   t.throws(() =>

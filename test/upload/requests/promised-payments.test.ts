@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
 import type { UploadAnswer } from '../../../src/upload/calls/upload-answers.js'
 import { openUploadTables } from '../../../src/upload/records/uploads.js'
-import { OpenPromises } from '../../../src/upload/requests/open-promises.js'
+import { UnsettledPayments } from '../../../src/upload/requests/unsettled-payments.js'
 import { eventually } from '../../eventually.js'
 import { answered, type RigOptions, requestOf, type UploadRig, uploadRig } from '../upload-rig.js'
 
@@ -151,7 +151,7 @@ t.test('a payment counts by what it costs, and one that was made counts nothing'
 })
 
 t.test('a body whose length is not known costs more as it comes', (t) => {
-  const promises = new OpenPromises()
+  const promises = new UnsettledPayments()
   const over = promises.open('a', 'one', 1n)
   t.ok(promises.grow('a', 'one', 10n ** 12n), 'any single payment may grow')
   over?.()
@@ -164,7 +164,7 @@ t.test('a body whose length is not known costs more as it comes', (t) => {
 })
 
 t.test('what one payer promises has a bounded sum, and a payment counts once', (t) => {
-  const promises = new OpenPromises()
+  const promises = new UnsettledPayments()
   const dollars = (count: number): bigint => BigInt(count) * 1_000_000n
   const large = promises.open('a', 'large', dollars(5000))
   t.ok(large, 'any single payment may be brought')

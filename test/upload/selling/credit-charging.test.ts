@@ -21,14 +21,14 @@ import { FreePools } from '../../../src/upload/records/free-pools.js'
 import { type LoggedUpload, openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
 import type { ItemCharge } from '../../../src/upload/selling/charging.js'
 import { CreditCharging, recordUnsettled } from '../../../src/upload/selling/credit-charging.js'
-import { onlyHere } from '../../../src/upload/selling/earlier-post.js'
 import { KnownPosters } from '../../../src/upload/selling/known-posters.js'
-import { OldItems } from '../../../src/upload/selling/old-items.js'
+import { neverPosted } from '../../../src/upload/selling/network-posts.js'
+import { RepostCheck } from '../../../src/upload/selling/repost-check.js'
 import { Sales } from '../../../src/upload/selling/sales.js'
 import { eventually } from '../../eventually.js'
 
-const oldItems = (environment: Environment): OldItems =>
-  new OldItems(onlyHere, new KnownPosters(environment), systemClock, { bundleOf: () => undefined })
+const oldItems = (environment: Environment): RepostCheck =>
+  new RepostCheck(neverPosted, new KnownPosters(environment), systemClock, { bundleOf: () => undefined })
 
 const payload = Buffer.from('it costs a winc a byte')
 const item = signItem(ed25519Signer(Buffer.alloc(32, 7)), {}, payload)

@@ -9,7 +9,7 @@ import { tagOf } from '../../../src/format/tag.js'
 import { normalizedAddress } from '../../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
 import type { UpstreamClient } from '../../../src/source/upstream/upstream-client.js'
-import { EarlierPost, type PostedItem } from '../../../src/upload/selling/earlier-post.js'
+import { NetworkPosts, type PostedItem } from '../../../src/upload/selling/network-posts.js'
 import { Sharing } from '../../../src/upload/selling/sharing.js'
 import { UnaskedItems } from '../../../src/upload/selling/unasked-items.js'
 import { HandClock } from '../../http/hand-clock.js'
@@ -24,12 +24,12 @@ const idOf = (number: number): Id => {
 type Gateway = (number: number) => number | undefined
 
 /** The first gateway has items below 1000. */
-function earlierPost(clock: HandClock, ...others: readonly Gateway[]): EarlierPost {
+function earlierPost(clock: HandClock, ...others: readonly Gateway[]): NetworkPosts {
   const gateways = [(number: number) => (number < 1000 ? 200 : 404), ...others]
   return earlierPostBy(clock, gateways)
 }
 
-function earlierPostBy(clock: HandClock, gateways: readonly Gateway[]): EarlierPost {
+function earlierPostBy(clock: HandClock, gateways: readonly Gateway[]): NetworkPosts {
   const client: Pick<UpstreamClient, 'request'> = {
     request: async (url, { path }) => {
       const number = Buffer.from(path.slice('/raw/'.length), 'base64url').readUInt32BE()
@@ -39,12 +39,12 @@ function earlierPostBy(clock: HandClock, gateways: readonly Gateway[]): EarlierP
     },
   }
   const urls = gateways.map((_, at) => `http://${at}`)
-  return new EarlierPost(urls, client, clock, 1000, silentLog)
+  return new NetworkPosts(urls, client, clock, 1000, silentLog)
 }
 
 const stranger = '198.51.100.7'
-const ask = (earlier: EarlierPost, number: number, more: Partial<PostedItem> = {}) =>
-  earlier.isKnown({
+const ask = (earlier: NetworkPosts, number: number, more: Partial<PostedItem> = {}) =>
+  earlier.wasPosted({
     id: idOf(number),
     wallet: 'owner',
     client: stranger,
@@ -135,7 +135,7 @@ t.test('a gateway that another one was faster than is not away', async (t) => {
       return refuse('late', 'upstream', 'silent')
     },
   }
-  const earlier = new EarlierPost(['http://fast', 'http://slow'], client, clock, 1000, silentLog)
+  const earlier = new NetworkPosts(['http://fast', 'http://slow'], client, clock, 1000, silentLog)
   for (let number = 0; number < 15; number += 1) {
     t.equal(await ask(earlier, number), true)
     clock.jump(300_000)

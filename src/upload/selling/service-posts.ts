@@ -1,7 +1,7 @@
 import type { ItemsElsewhere } from '../../cluster/items-elsewhere.js'
 import type { Id } from '../../format/id.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
-import type { EarlierPost, PostedItem } from './earlier-post.js'
+import type { PostedItem, PostHistory } from './network-posts.js'
 
 const behind = refuse(
   'busy',
@@ -34,14 +34,14 @@ export interface BundlesHere {
  * in the bundles that were accepted here, or what other machines of this service have accepted, items count as new only where
  * their owner is at home. `machines`: absent where there are no others.
  */
-export class AcceptedBefore implements Pick<EarlierPost, 'isKnown' | 'settled'> {
+export class ServicePosts implements PostHistory {
   constructor(
     private readonly bundles: BundlesHere,
     private readonly machines: Pick<ItemsElsewhere, 'has'> | undefined,
-    private readonly network: Pick<EarlierPost, 'isKnown' | 'settled'>,
+    private readonly network: PostHistory,
   ) {}
 
-  async isKnown(item: PostedItem): Promise<boolean | Refusal> {
+  async wasPosted(item: PostedItem): Promise<boolean | Refusal> {
     const { isAtHome, mayGoUnasked } = item
     if (this.bundles.bundleOf(item.id) !== undefined) return true
     const mayBeUnsure = isAtHome && mayGoUnasked
@@ -51,10 +51,10 @@ export class AcceptedBefore implements Pick<EarlierPost, 'isKnown' | 'settled'> 
     // Paid or not: that is known soon.
     if (isElsewhere === 'selling') return selling
     if (isElsewhere === undefined && !mayBeUnsure) return unsure
-    return this.network.isKnown(item)
+    return this.network.wasPosted(item)
   }
 
-  settled(item: PostedItem, isPaid: boolean): void {
-    this.network.settled(item, isPaid)
+  noteOutcome(item: PostedItem, isPaid: boolean): void {
+    this.network.noteOutcome(item, isPaid)
   }
 }

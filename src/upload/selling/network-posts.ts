@@ -66,17 +66,26 @@ export interface PostedItem {
   readonly mayGoUnasked: boolean
 }
 
+/** Whether items were posted before (to this service, its other machines or the network). */
+export interface PostHistory {
+  /** Refusals: it is not known now. */
+  wasPosted(item: PostedItem): Promise<boolean | Refusal>
+  /** What became of an item that is new: `isPaid` where it was accepted and paid for. To be called once after `wasPosted`. */
+  noteOutcome(item: PostedItem, isPaid: boolean): void
+}
+
 /** On a chain of one's own nothing is posted elsewhere. */
-export const onlyHere: Pick<EarlierPost, 'isKnown' | 'settled'> = {
-  isKnown: async () => false,
-  settled: () => undefined,
+export const neverPosted: PostHistory = {
+  wasPosted: async () => false,
+  noteOutcome: () => undefined,
 }
 
 /**
- * Finds out whether an item was posted elsewhere before. A signed item names no service, so anybody who has seen it could post it
- * here as well. Where its owner's credits pay for it, or are shared by it, only its first appearance on the network may do so.
+ * Looks up at the gateways of the network whether an item was posted before. A signed item names no service, so anybody who has
+ * seen it could post it here as well. Where its owner's credits pay for it, or are shared by it, only its first appearance on
+ * the network may do so.
  */
-export class EarlierPost {
+export class NetworkPosts implements PostHistory {
   readonly #turns: OutwardTurns
   /** By wallet and network. */
   readonly #repeated: LeakingCounts
@@ -103,9 +112,9 @@ export class EarlierPost {
   /**
    * Whether a gateway of the network has the item. One that has it decides. Otherwise all must state that they have not, but for
    * those that are away: the refusal `upstream` where one does not, `busy` where there is no turn for the question. Only for
-   * items whose owner has signed them and can pay: each call is a request to all gateways. Call `settled` afterwards.
+   * items whose owner has signed them and can pay: each call is a request to all gateways. Call `noteOutcome` afterwards.
    */
-  async isKnown(item: PostedItem): Promise<boolean | Refusal> {
+  async wasPosted(item: PostedItem): Promise<boolean | Refusal> {
     const { id, bytes, isAtHome, mayGoUnasked } = item
     if (this.#known.get(id) === true) return true
     const pair = pairOf(item)
@@ -126,7 +135,7 @@ export class EarlierPost {
    * What became of an item that is new. The question about one that was not paid for was in vain, and so was that about an order
    * for shared credits, which costs nothing: who causes many of them waits behind others, and after some gets none.
    */
-  settled(item: PostedItem, isPaid: boolean): void {
+  noteOutcome(item: PostedItem, isPaid: boolean): void {
     if (isPaid) this.#turns.worth(item.client)
     else this.#repeated.add(pairOf(item))
   }

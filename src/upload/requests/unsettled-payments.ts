@@ -2,9 +2,9 @@
 const [countMax, unitsMax] = [64, 100_000_000n]
 
 /** An upload with the payment is over; calling it again does nothing. */
-export type PromiseOver = () => void
+export type PaymentEnd = () => void
 
-interface Promised {
+interface Tracked {
   units: bigint
   /** Requests that bring it. */
   requests: number
@@ -16,12 +16,12 @@ interface Promised {
  * cost has a bounded sum. A payment is named by chain, payer and nonce, and counts once however many requests bring it. Only what
  * its payer has signed may be opened: others would keep him out.
  */
-export class OpenPromises {
-  readonly #ofPayer = new Map<string, Map<string, Promised>>()
+export class UnsettledPayments {
+  readonly #ofPayer = new Map<string, Map<string, Tracked>>()
 
   /** One request brings a payment. Undefined: its payer has promised too much. Any single payment may be brought. */
-  open(payer: string, payment: string, units: bigint): PromiseOver | undefined {
-    const own = this.#ofPayer.get(payer) ?? new Map<string, Promised>()
+  open(payer: string, payment: string, units: bigint): PaymentEnd | undefined {
+    const own = this.#ofPayer.get(payer) ?? new Map<string, Tracked>()
     const promised = own.get(payment) ?? { units, requests: 0 }
     if (promised.requests === 0 && own.size > 0)
       if (own.size >= countMax || sumOf(own) + units > unitsMax) return undefined
@@ -50,7 +50,7 @@ export class OpenPromises {
   }
 }
 
-function sumOf(own: ReadonlyMap<string, Promised>): bigint {
+function sumOf(own: ReadonlyMap<string, Tracked>): bigint {
   return [...own.values()].reduce((all, { units }) => all + units, 0n)
 }
 

@@ -26,7 +26,7 @@ const [sweepFirstMs, sweepEachMs, pageEachMs] = [60_000, 6 * 3_600_000, 250]
 const word = 'noted-since'
 const tryAgain = 'the log cannot be read: it is tried again'
 
-export interface NotingParts {
+export interface BundleScanParts {
   readonly uploads: Uploads
   readonly sales: Pick<Sales, 'open' | 'openOf'>
   readonly log: Pick<DurableLog, 'folder' | 'withdraw'>
@@ -54,7 +54,7 @@ type LoggedBundle = Pick<AcceptedItem, 'id' | 'headerSize' | 'place'>
  * one. So a row can keep an item from being charged to its owner, because it is refused then, and can never be a reason to give
  * money back. It keeps nobody from uploading an item that is free, or that he pays for himself.
  */
-export class Noting {
+export class BundleScan {
   /** Bundles that are not accepted yet: their rows are still needed. */
   readonly #coming = new Set<Id>()
   /** Bundles that are not accepted yet, and some of whose rows others have overwritten. */
@@ -68,8 +68,8 @@ export class Noting {
   #wake: (() => void) | undefined
   #isWhole: boolean
 
-  constructor(private readonly parts: NotingParts) {
-    this.#isWhole = parts.uploads.word(word) !== undefined
+  constructor(private readonly parts: BundleScanParts) {
+    this.#isWhole = parts.uploads.value(word) !== undefined
     this.#unsold = parts.sales.open().flatMap(({ item }) => (item?.isBundle === true ? [item.id] : []))
     parts.closing.addEventListener('abort', () => this.#wake?.())
   }
@@ -91,12 +91,12 @@ export class Noting {
 
   /** What lies in accepted bundles is not all noted. */
   get isBehind(): boolean {
-    return !this.#isWhole || this.#unsold.length > 0 || this.parts.uploads.noted.isBehind
+    return !this.#isWhole || this.#unsold.length > 0 || this.parts.uploads.scanned.isBehind
   }
 
   /** The accepted bundle in which an item lies, as far as its header states. */
   bundleOf(id: Id): Id | undefined {
-    return this.parts.uploads.noteOf(id)?.id
+    return this.parts.uploads.scannedBundleOf(id)?.id
   }
 
   /**
@@ -104,7 +104,7 @@ export class Noting {
    * it has too many items, bundles too deep in it, or an item of a blocked owner (`blocked`), or the disk fails; the log has it
    * no more. `metaBytes`: of its record in the log.
    */
-  async note(bundle: LoggedBundle, metaBytes: number): Promise<(() => void) | Refusal> {
+  async scan(bundle: LoggedBundle, metaBytes: number): Promise<(() => void) | Refusal> {
     this.#coming.add(bundle.id)
     const rest = await this.#tried(bundle)
     if (isRefusal(rest)) {
@@ -121,7 +121,7 @@ export class Noting {
   /** Only inside the transaction that accepts a bundle. */
   accepted(bundle: Id): void {
     if (!this.#overwritten.delete(bundle)) return
-    this.parts.uploads.noted.wait(bundle)
+    this.parts.uploads.scanned.wait(bundle)
     this.wake()
   }
 
@@ -131,7 +131,7 @@ export class Noting {
     const { uploads, logger } = this.parts
     const removed = await this.#safely(async () => {
       for await (const { ids } of this.idsIn(bundle)) {
-        uploads.environment.write(() => uploads.noted.removeOf(ids, bundle.id))
+        uploads.environment.write(() => uploads.scanned.removeOf(ids, bundle.id))
         await turn()
       }
       return []
@@ -210,7 +210,7 @@ export class Noting {
 
   #put(ids: readonly Uint8Array[], bundle: Id): void {
     const { uploads } = this.parts
-    uploads.noted.put(ids, bundle, (other) => other === bundle || this.#isKnown(other))
+    uploads.scanned.put(ids, bundle, (other) => other === bundle || this.#isKnown(other))
   }
 
   /** A bundle that is not accepted yet may never be: others overwrite its rows, and it is read again when it is accepted. */
@@ -247,8 +247,8 @@ export class Noting {
     if (!(await this.#findUnsold())) return
     if (!this.#isWhole) await this.#findOld()
     while (!closing.aborted) {
-      const [id] = uploads.noted.waiting(1)
-      if (id !== undefined) await this.#noteLate(id)
+      const [id] = uploads.scanned.waiting(1)
+      if (id !== undefined) await this.#scanLate(id)
       else
         await new Promise<void>((resolve) => {
           this.#wake = resolve
@@ -261,7 +261,7 @@ export class Noting {
     const { uploads, closing, logger } = this.parts
     const write = (): void =>
       uploads.environment.write(() => {
-        for (const id of this.#unsold) uploads.noted.wait(id)
+        for (const id of this.#unsold) uploads.scanned.wait(id)
       })
     if (this.#unsold.length > 0 && !(await writePatiently(write, closing, logger))) return false
     this.#unsold = []
@@ -275,8 +275,8 @@ export class Noting {
       const { bundles, last } = uploads.keptBundles(after, pageRows)
       const write = (): void =>
         uploads.environment.write(() => {
-          for (const id of bundles) uploads.noted.wait(id)
-          if (last === undefined) uploads.putWord(word, '1')
+          for (const id of bundles) uploads.scanned.wait(id)
+          if (last === undefined) uploads.putValue(word, '1')
         })
       if (!(await writePatiently(write, closing, logger))) return
       this.#isWhole = last === undefined
@@ -287,18 +287,18 @@ export class Noting {
   }
 
   /** One that is accepted already, so that it cannot be refused, or that is being paid for. */
-  async #noteLate(id: Id): Promise<void> {
+  async #scanLate(id: Id): Promise<void> {
     const { uploads, sales, closing, logger } = this.parts
     const item = uploads.find(id) ?? sales.openOf(id)?.item
     const isHere = item !== undefined && item.released !== true
-    const why = isHere ? await this.#notedLate(item) : undefined
+    const why = isHere ? await this.#scannedLate(item) : undefined
     if (why !== undefined) logger.warn({ id, why }, 'the items in an accepted bundle could not all be noted')
     if (why === tryAgain) await pause(againMs, closing)
     if (why === tryAgain || closing.aborted) return
-    await writePatiently(() => uploads.environment.write(() => uploads.noted.noted(id)), closing, logger)
+    await writePatiently(() => uploads.environment.write(() => uploads.scanned.scanned(id)), closing, logger)
   }
 
-  async #notedLate(item: AcceptedItem): Promise<string | undefined> {
+  async #scannedLate(item: AcceptedItem): Promise<string | undefined> {
     const { uploads, closing, logger } = this.parts
     try {
       const steps = this.idsIn(item)
@@ -337,11 +337,11 @@ export class Noting {
     for (const id of this.#overwritten) if (!this.#isPending(id)) this.#overwritten.delete(id)
     const unknown = new Set<Id>()
     for (let after: Uint8Array | undefined; !closing.aborted; ) {
-      const rows = uploads.noted.behind(after, pageRows)
+      const rows = uploads.scanned.behind(after, pageRows)
       const unneeded = rows.filter(({ id, bundle }) => this.#isUnneeded(id, bundle, unknown))
       const write = (): void =>
         uploads.environment.write(() => {
-          for (const { id } of unneeded) uploads.noted.remove(id)
+          for (const { id } of unneeded) uploads.scanned.remove(id)
         })
       if (unneeded.length > 0 && !(await writePatiently(write, closing, logger))) return
       const last = rows.at(-1)

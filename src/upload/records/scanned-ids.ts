@@ -4,7 +4,7 @@ import type { Environment, Table } from '../../store/lmdb.js'
 const none = new Uint8Array(0)
 
 /** An item that lies in an uploaded bundle. */
-export interface NotedItem {
+export interface ScannedId {
   readonly id: Id
   /** The uploaded item around it, at the outermost level. */
   readonly bundle: Id
@@ -15,7 +15,7 @@ export interface NotedItem {
  * row has the item's id and that of the bundle, 64 bytes. It is written before the bundle is accepted, so it counts only while
  * the bundle is known.
  */
-export class NotedItems {
+export class ScannedIds {
   readonly #bundles: Table
   readonly #unnoted: Table
 
@@ -58,7 +58,7 @@ export class NotedItems {
     this.#unnoted.put(idBytes(bundle), none)
   }
 
-  noted(bundle: Id): void {
+  scanned(bundle: Id): void {
     this.#unnoted.remove(idBytes(bundle))
   }
 
@@ -73,7 +73,7 @@ export class NotedItems {
   }
 
   /** Some rows behind this one, in the order of their ids. */
-  behind(after: Uint8Array | undefined, limit: number): NotedItem[] {
+  behind(after: Uint8Array | undefined, limit: number): ScannedId[] {
     const start = after && Buffer.concat([after, Uint8Array.of(0)])
     return this.#bundles
       .from(start, limit)

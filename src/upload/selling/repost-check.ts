@@ -6,14 +6,14 @@ import { sha256 } from '../../proof/digest.js'
 import { normalizedAddress } from '../../proof/owner-address.js'
 import { fixedAnswers, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
-import type { BundlesHere } from './accepted-before.js'
-import { type EarlierPost, ownAddress, type PostedItem } from './earlier-post.js'
 import type { KnownPosters } from './known-posters.js'
+import { ownAddress, type PostedItem, type PostHistory } from './network-posts.js'
+import type { BundlesHere } from './service-posts.js'
 
 /** Refuses items that were posted before, where others pay for them than who posts them: credits, or the operator. */
-export class OldItems {
+export class RepostCheck {
   constructor(
-    private readonly earlier: Pick<EarlierPost, 'isKnown' | 'settled'>,
+    private readonly history: PostHistory,
     private readonly posters: KnownPosters,
     private readonly clock: Pick<Clock, 'now'>,
     private readonly bundles: Pick<BundlesHere, 'bundleOf'>,
@@ -32,7 +32,7 @@ export class OldItems {
    * bring it about that no gateway states anything. Some items are taken then from where the wallet's items came before, so that
    * paid uploads do not depend on the gateways of others, and a stranger beside the owner can have him pay for little.
    */
-  async refused(header: ItemHeader, bytes: number, { range }: Uploader): Promise<UploadAnswer | undefined> {
+  async refusal(header: ItemHeader, bytes: number, { range }: Uploader): Promise<UploadAnswer | undefined> {
     const posted: PostedItem = {
       id: header.id,
       wallet: normalizedAddress(header.owner),
@@ -41,10 +41,10 @@ export class OldItems {
       isAtHome: this.posters.isHome(header, range, this.clock.now()),
       mayGoUnasked: true,
     }
-    const isKnown = await this.earlier.isKnown(posted)
+    const isKnown = await this.history.wasPosted(posted)
     if (isKnown === true) return fixedAnswers.postedBefore
     if (isRefusal(isKnown)) return textAnswer(503, isKnown.message, '\r\nRetry-After: 5')
-    this.earlier.settled(posted, true)
+    this.history.noteOutcome(posted, true)
     return undefined
   }
 
