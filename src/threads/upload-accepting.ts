@@ -88,9 +88,9 @@ export function openUploadAccepting(
   const selling = new ItemSelling({ sales, log: intake, ...watching, ...bought })
   const stored = openStoredUploads(given, tools, records, signing, {
     onBrought: (items) => taken(given, items, { inner, charging, announcer, scan: known.scan }),
-    onRecovered: () => charging.refundAbandoned(),
+    onRecovered: () => recovered(records, charging),
   })
-  if (stored === undefined) charging.refundAbandoned()
+  if (stored === undefined) recovered(records, charging)
   const inner = innerItems(given, tools, records, { verdicts, announcer, blockedOwners })
   known.start()
   const itemIntake = new ItemIntake({
@@ -140,6 +140,12 @@ function taken(
   scan.wake()
   for (const item of items) charging.settle(item.id, item)
   announceAll(items, uploadFolders(settings).log, announcer)
+}
+
+/** All that was accepted before the start is here. */
+function recovered({ onRecovered }: UploadRecords, charging: Charging): void {
+  onRecovered()
+  charging.refundAbandoned()
 }
 
 interface Deciders {

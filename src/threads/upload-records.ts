@@ -22,6 +22,7 @@ import { serviceKey } from '../upload/records/service-key.js'
 import { openUploadTables, Uploads } from '../upload/records/uploads.js'
 import { Sales } from '../upload/selling/sales.js'
 import { PlacesSeen } from '../upload/stored/log-bytes.js'
+import { NodeClaim } from '../upload/stored/node-claim.js'
 import { uploadWalletPath } from './key-paths.js'
 import { openSharedFree } from './open-shared-free.js'
 import { openSharedItems } from './open-shared-items.js'
@@ -67,6 +68,8 @@ export interface UploadRecords {
   readonly storing: IntakeStoring | undefined
   /** Items that the index may lack, because the process ended before their announcement. */
   readonly lost: OpenedIntake['lost']
+  /** The tables have what the object store had of this machine. */
+  readonly onRecovered: () => void
 }
 
 /** Opens the tables and the log of accepted items; what only the log knows is added to the tables. */
@@ -115,6 +118,9 @@ export async function openUploadRecords(given: UploadGiven, tools: UploadTools):
       : { seen: new PlacesSeen(), unstored: [], isUnflushed: !durabilityOf(settings).isOnDisk }
   const parts = storing === undefined ? entering : { ...entering, storing }
   const { log: intake, lost } = await openIntake(logFolder, parts)
+  const onRecovered = (): void => marks?.allBrought()
+  // Of a disk that is new, or was lost, the store may have more.
+  if (storing === undefined || NodeClaim.nameIn(uploads) !== undefined) onRecovered()
   return {
     uploads,
     pools,
@@ -128,5 +134,6 @@ export async function openUploadRecords(given: UploadGiven, tools: UploadTools):
     storing,
     intake,
     lost,
+    onRecovered,
   }
 }

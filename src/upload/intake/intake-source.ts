@@ -46,6 +46,8 @@ export class IntakeSource implements Source {
   }
 
   async open({ id, window: wish }: Wanted): Promise<Found | Refusal> {
+    // Before the tables are read: they may be completed between the two.
+    const isBrought = this.marks?.isBrought !== false
     const due = this.marks?.dueOf(id)
     let kept = this.#kept(id)
     if (kept === undefined && due !== undefined) {
@@ -55,7 +57,10 @@ export class IntakeSource implements Source {
       if (kept === undefined && isShown !== true)
         return refuse('busy', 'self', 'the latest uploads are not written down yet')
     }
-    if (kept === undefined) return refuse('unknown', 'client', 'it was not uploaded to this service')
+    if (kept === undefined) {
+      if (!isBrought) return refuse('busy', 'self', 'uploads from before the start are not all read yet')
+      return refuse('unknown', 'client', 'it was not uploaded to this service')
+    }
     const { item, around, sizeBytes, payload, contentType } = kept
     const window = wish && windowIn(wish, sizeBytes)
     if (isRefusal(window)) return window

@@ -3,8 +3,11 @@ import { type Id, idBytes } from '../../format/id.js'
 
 /** One word for all ids with the same first bits: beside a few hundred pending ones an id that is not one waits for nothing. */
 const slotsBits = 14
-/** Index of the word that counts accepted items, and of the one with the number of those that are in the tables. */
-const [accepted, written, slots] = [0, 1, 2]
+/**
+ * Index of the word that counts accepted items, of the one with the number of those that are in the tables, and of the one that
+ * says whether the tables have what was accepted before the start.
+ */
+const [accepted, written, brought, slots] = [0, 1, 2, 3]
 const lookEveryMs = 2
 /** Nobody waits longer: the disk is full, or the thread of uploads is gone. */
 const waitMaxMs = 1000
@@ -33,6 +36,16 @@ export class PendingMarks {
   /** The tables show all that was added. */
   allWritten(): void {
     Atomics.store(this.#words, written, Atomics.load(this.#words, accepted))
+  }
+
+  /** The tables show all that was accepted before the start. Only by the upload thread. */
+  allBrought(): void {
+    Atomics.store(this.#words, brought, 1)
+  }
+
+  /** False: an item that the tables do not show may have a receipt, because the log or the object store was not read yet. */
+  get isBrought(): boolean {
+    return Atomics.load(this.#words, brought) === 1
   }
 
   /**

@@ -60,6 +60,8 @@ export class NeighbourFollower {
   #own: string
   #isBusy = false
   #allAtMs = Number.NEGATIVE_INFINITY
+  /** By the store's clock, when the last look began that was carried out to its end; undefined: none was since the start. */
+  #lookedMs: number | undefined
   readonly #slots = FairSlots.unbounded(readsMax)
   readonly #abort = new AbortController()
   #following: Promise<void> | undefined
@@ -85,7 +87,8 @@ export class NeighbourFollower {
     const { signal } = this.#abort
     while (!signal.aborted) {
       const isAllDue = this.parts.clock.monotonic() - this.#allAtMs >= allMs
-      if (isAllDue) await this.#lookAtAll()
+      // The first look is at all, and readers wait for it.
+      if (isAllDue && this.#lookedMs !== undefined) await this.#lookAtAll()
       else await this.fresh()
       await pause(this.#isBusy ? busyMs : idleMs, signal)
     }
@@ -115,23 +118,33 @@ export class NeighbourFollower {
     return !this.parts.isAlone || (this.#hasNeighbours ?? true)
   }
 
-  async #look(): Promise<Refusal | undefined> {
-    const { clock, store, keys } = this.parts
-    const since = keys.since(clock.now() + store.aheadMs - lateMs)
-    return this.#taken(since)
+  /** Looks at what came since the last look: this machine may have stood still, or the store may have been away from it. */
+  #look(): Promise<Refusal | undefined> {
+    if (this.#lookedMs === undefined) return this.#lookAtAll()
+    return this.#timed(() => this.#taken(this.parts.keys.since((this.#lookedMs ?? 0) - lateMs)))
   }
 
-  async #lookAtAll(): Promise<void> {
+  /** Notes when a look began that was carried out to its end. The clock of the store is known by its answers. */
+  async #timed(look: () => Promise<Refusal | undefined>): Promise<Refusal | undefined> {
+    const { clock, store } = this.parts
+    const beganMs = clock.monotonic()
+    const refusal = await look()
+    if (refusal === undefined) this.#lookedMs = clock.now() + store.aheadMs - (clock.monotonic() - beganMs)
+    return refusal
+  }
+
+  async #lookAtAll(): Promise<Refusal | undefined> {
     const { records, clock } = this.parts
     const before = new Set(records.groups())
     const seen = new Set<string>()
     const own = this.#own
-    const refusal = await this.#taken(undefined, (name) => seen.add(name))
-    if (refusal !== undefined) return
+    const refusal = await this.#timed(() => this.#taken(undefined, (name) => seen.add(name)))
+    if (refusal !== undefined) return refusal
     if (own === this.#own) this.#allAtMs = clock.monotonic()
     const gone = [...before].filter((name) => !seen.has(name))
     for (let at = 0; at < gone.length; at += batchMax)
-      if (tryWrite(() => records.drop(gone.slice(at, at + batchMax))) !== undefined) return
+      if (tryWrite(() => records.drop(gone.slice(at, at + batchMax))) !== undefined) return undefined
+    return undefined
   }
 
   /** Lists from `since` on, and takes in what is new. */

@@ -95,6 +95,9 @@ t.test('another thread waits for what is pending, and for nothing else', async (
   const [item, absent] = [{ ...itemOf(1), place }, itemOf(2)]
   const opening = (id: AcceptedItem['id']) => source.open({ id } as Parameters<IntakeSource['open']>[0])
 
+  const unread = await opening(absent.id)
+  t.match(unread, { refused: 'busy' }, 'what was accepted before the start may have a receipt')
+  marks.allBrought()
   uploads.pending.add(item)
   t.strictSame([marks.dueOf(item.id), marks.dueOf(absent.id)], [1, undefined])
   let isAnswered = false

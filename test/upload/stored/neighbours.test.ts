@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { systemClock } from '../../../src/actor/clock.js'
+import { type Clock, systemClock } from '../../../src/actor/clock.js'
 import { silentLog } from '../../../src/actor/log.js'
 import { encodeBase64url } from '../../../src/format/base64url.js'
 import type { Id } from '../../../src/format/id.js'
@@ -42,13 +42,19 @@ interface Reader {
   read(id: Id): Promise<Buffer | Refusal>
 }
 
-function readerOf(t: Test, objects: MemoryObjects, node = 'two', isAlone = true): Reader {
+function readerOf(
+  t: Test,
+  objects: MemoryObjects,
+  node = 'two',
+  isAlone = true,
+  clock: Clock = systemClock,
+): Reader {
   const folder = join(scratch('neighbours'), 'db')
   mkdirSync(folder)
   const environment = openEnvironment(folder)
   const records = new NeighbourRecords(environment)
   const recent = new RecentObjects(objects)
-  const parts = { store: objects, recent, keys, node, records, isAlone, clock: systemClock, log: silentLog }
+  const parts = { store: objects, recent, keys, node, records, isAlone, clock, log: silentLog }
   const follower = new NeighbourFollower(parts, followerDefaults)
   const source = new NeighbourSource(records, follower, recent, keys, () => undefined)
   t.teardown(async () => {
@@ -130,6 +136,37 @@ t.test(
     t.ok(Buffer.isBuffer(bytes) && bytes.equals(item.payload))
   },
 )
+
+t.test('uploads of a time in which a machine was gone or stood still are not missed', async (t) => {
+  const objects = lastingObjects()
+  const machine = await storingMachine(objects)
+  t.teardown(() => machine.end())
+  let aheadMs = 120_000
+  const clock: Clock = {
+    ...systemClock,
+    now: () => systemClock.now() + aheadMs,
+    monotonic: () => systemClock.monotonic() + aheadMs,
+  }
+  const [first, second, third] = [signed(3000), signed(3000), signed(3000)]
+  t.ok(await machine.accept(first))
+  const reader = readerOf(t, objects, 'two', false, clock)
+  t.ok(Buffer.isBuffer(await reader.read(first.id)), 'what came before the start')
+  aheadMs = 0
+  const still = readerOf(t, objects, 'three', false, clock)
+  await still.follower.fresh()
+  t.ok(await machine.accept(second))
+  aheadMs = 120_000
+  t.ok(Buffer.isBuffer(await still.read(second.id)), 'what came while it stood still')
+  aheadMs = 0
+  const cut = readerOf(t, objects, 'four', false, clock)
+  await cut.follower.fresh()
+  t.ok(await machine.accept(third))
+  aheadMs = 120_000
+  objects.fails = () => refuse('late', 'upstream', 'it does not answer')
+  t.match(await cut.read(third.id), { refused: 'late' })
+  objects.fails = () => undefined
+  t.ok(Buffer.isBuffer(await cut.read(third.id)), 'what came while the store did not answer')
+})
 
 t.test(
   'a thousand reads of what is known cost a request each, and what is nowhere shares lists',
