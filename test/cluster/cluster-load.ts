@@ -275,11 +275,23 @@ export class ClusterLoad {
       () => states,
     )
     const wanted = this.blocked.some((one) => one.id === id) ? 451 : 200
-    for (const { gateway } of this.urls()) {
-      await eventually(`${id} is answered ${wanted} by each`, async () => {
-        const answer = await this.#once(`${gateway}/raw/${id}`)
-        return answer?.status === wanted && (wanted === 451 || answer.bytes.equals(payload))
-      })
+    for (const { gateway, upload } of this.urls()) {
+      let answer: Answer | undefined
+      await eventually(
+        `${id} is answered ${wanted} by each`,
+        async () => {
+          answer = await this.#once(`${gateway}/raw/${id}`)
+          return answer?.status === wanted && (wanted === 451 || answer.bytes.equals(payload))
+        },
+        () => ({
+          gateway,
+          upload,
+          status: answer?.status,
+          text: answer?.bytes.toString().slice(0, 200),
+          states,
+        }),
+      )
+      states = undefined
     }
   }
 

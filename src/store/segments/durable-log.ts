@@ -1,7 +1,7 @@
 import { dirname } from 'node:path'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { diskRefusal } from '../disk-error.js'
-import { type Disk, systemDisk } from './disk.js'
+import { type Disk, type OpenFile, systemDisk } from './disk.js'
 import { growMinBytes, LogDraft, metaMaxBytes } from './log-draft.js'
 import { LogFile, type LogPlace, logFileName } from './log-file.js'
 import { type LoggedItem, type ScanOutcome, scanLog } from './log-scan.js'
@@ -9,6 +9,7 @@ import { PieceMemory } from './piece-memory.js'
 import {
   headOfRecordBytes,
   type RecordDigest,
+  readRecordHead,
   recordBytes,
   splitOf,
   sumOfMeta,
@@ -187,14 +188,16 @@ export class DurableLog {
 
   /**
    * Takes an item back whose uploader was refused: its flush failed, and it may be on the disk all the same, or it could not be
-   * kept elsewhere. Without its header no start takes it for accepted.
+   * kept elsewhere. Its header says so from now on, and no start takes it for accepted. The lengths in it stay: items behind it
+   * in the same file may be confirmed.
    */
   withdraw(place: LogPlace, metaBytes: number): void {
     try {
       const file = this.disk.open(this.path(place))
       try {
-        const at = place.offset - metaBytes - headOfRecordBytes
-        this.disk.write(file, Buffer.alloc(headOfRecordBytes), at)
+        // One that has its file alone has more room before its payload.
+        for (const at of [place.offset - metaBytes - headOfRecordBytes, 0])
+          this.#markWithdrawn(file, at, place)
       } finally {
         this.disk.close(file)
       }
@@ -202,6 +205,15 @@ export class DurableLog {
     } catch {
       // The disk takes nothing at all any more: the next start may find the item, and then keeps it.
     }
+  }
+
+  #markWithdrawn(file: OpenFile, at: number, place: LogPlace): void {
+    const bytes = Buffer.alloc(headOfRecordBytes)
+    const isRead = this.disk.read(file, bytes, at) === bytes.length
+    const head = isRead ? readRecordHead(bytes) : undefined
+    if (head === undefined || at + headOfRecordBytes + head.roomBytes !== place.offset) return
+    writeRecordHead(bytes, { ...head, kind: 'withdrawn' })
+    this.disk.write(file, bytes, at)
   }
 
   #removeUnused(file: number): void {

@@ -70,7 +70,7 @@ interface Scanned {
 }
 
 interface Outcome {
-  /** There never was an item in it. */
+  /** There is no item in it that could have been confirmed. */
   readonly isEmpty: boolean
   readonly torn: number
   readonly damaged: boolean
@@ -84,6 +84,7 @@ async function scanFile(scanned: Scanned, onItem: (item: LoggedItem) => void): P
     const end = scanned.end ?? sizeBytes
     let at = 0
     let torn = 0
+    let items = 0
     while (at < end) {
       const found = itemAt(disk, file, number, at, sizeBytes)
       if (found === 'damaged') {
@@ -95,18 +96,22 @@ async function scanFile(scanned: Scanned, onItem: (item: LoggedItem) => void): P
       const { header, item } = found
       // Only a seal, or a header that was written last, says that all bytes came to the disk.
       const isKnown = scanned.end !== undefined || header.kind === 'alone'
-      if (isKnown || isWhole(disk, file, item)) onItem(item)
-      else torn += 1
+      const isItem = header.kind !== 'withdrawn' && (isKnown || isWhole(disk, file, item))
+      if (isItem) onItem(item)
+      items += isItem ? 1 : 0
+      torn += isItem || header.kind === 'withdrawn' ? 0 : 1
       at += recordBytes(header.roomBytes, header.payloadBytes)
     }
-    if (at === 0) return { isEmpty: scanned.end === undefined, torn, damaged: scanned.end !== undefined }
+    const isCut = scanned.end !== undefined && at < scanned.end
+    // Nothing but records that were withdrawn.
+    if (items + torn === 0) return { isEmpty: !isCut, torn, damaged: isCut }
     if (scanned.end === undefined) {
       // Nobody writes here any more: the room that is left goes back, and the next start need not read all of it.
       if (at < sizeBytes) disk.resize(file, at)
       await disk.sync(file)
       if (torn === 0) markSealed(disk, folder, number, at)
     }
-    return { isEmpty: false, torn, damaged: at < (scanned.end ?? 0) }
+    return { isEmpty: false, torn, damaged: isCut }
   } finally {
     disk.close(file)
   }
@@ -127,8 +132,8 @@ function itemAt(
   const offset = at + headOfRecordBytes + header.roomBytes
   if (offset + header.payloadBytes > sizeBytes) return 'damaged'
   const meta = Buffer.alloc(header.metaBytes)
-  if (disk.read(file, meta, at + headOfRecordBytes) < meta.length || sumOfMeta(meta) !== header.metaSum)
-    return 'damaged'
+  const isRead = disk.read(file, meta, at + headOfRecordBytes) === meta.length
+  if (header.kind !== 'withdrawn' && (!isRead || sumOfMeta(meta) !== header.metaSum)) return 'damaged'
   const place = { file: number, offset, sizeBytes: header.payloadBytes }
   return {
     header,

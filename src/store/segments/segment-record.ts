@@ -25,11 +25,18 @@ export const recordSlotBytes = 512
 
 /**
  * `alone`: the only record of its file, written when its payload was durable already. `chunk`: a proven chunk, with its proof as
- * meta; in place of a digest stands its name (`nameOfChunk`). Older releases take it for torn.
+ * meta; in place of a digest stands its name (`nameOfChunk`). `withdrawn`: one of the log whose uploader was refused after it was
+ * written: it is passed over, and its lengths say where the next one begins. Older releases take both for torn.
  */
-const kinds = { content: 1, accepted: 2, alone: 3, chunk: 4 } as const
+const kinds = { content: 1, accepted: 2, alone: 3, chunk: 4, withdrawn: 5 } as const
 export type RecordKind = keyof typeof kinds
-const kindOf: Readonly<Record<number, RecordKind>> = { 1: 'content', 2: 'accepted', 3: 'alone', 4: 'chunk' }
+const kindOf: Readonly<Record<number, RecordKind>> = {
+  1: 'content',
+  2: 'accepted',
+  3: 'alone',
+  4: 'chunk',
+  5: 'withdrawn',
+}
 
 /**
  * A digest of a payload whose rest, behind its first `frontBytes`, has a digest already: the SHA-256 of those first bytes and of

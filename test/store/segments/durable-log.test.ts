@@ -175,6 +175,37 @@ t.test('what was refused because its flush failed is not found at the next start
   await again.log.close()
 })
 
+t.test('what is taken back takes nothing behind it along', async (t) => {
+  const wanted = (count: number) => Array.from({ length: count }, (_, at) => bytesOf(300 + at, at))
+  const cases: readonly (readonly number[])[] = [[0], [1], [0, 1, 2], [3], [0, 1, 2, 3], []]
+  for (const isClosed of [true, false])
+    for (const taken of cases) {
+      const folder = join(scratch('log'), 'log')
+      const { log } = await opened(folder)
+      const all = wanted(4)
+      const places = all.map((bytes, at) => good(log.append([bytes], digestOf(bytes), Buffer.from(`${at}`))))
+      const alone = good(await streamed(log, bytesOf(40_000, 9), Buffer.from('alone')))
+      for (const place of places) await log.flushed(place)
+      for (const at of taken) log.withdraw(places[at] as LogPlace, 1)
+      if (taken.length === 1) log.withdraw(alone, 5)
+      // A killed process closes nothing.
+      if (isClosed) await log.close()
+      for (const start of ['first', 'second']) {
+        const again = await opened(folder)
+        const left = all.flatMap((_, at) => (taken.includes(at) ? [] : [`${at}`]))
+        const metas = again.items.map(({ meta }) => Buffer.from(meta).toString())
+        const name = `${taken.join()} of 4, ${isClosed ? 'closed' : 'killed'}, ${start} start`
+        t.strictSame(metas, taken.length === 1 ? left : [...left, 'alone'], name)
+        t.strictSame(again.log.found.damaged, [], name)
+        t.ok(
+          again.items.every(({ place, digest }) => isOf(digest, payloadOf(again.log, place))),
+          name,
+        )
+        await again.log.close()
+      }
+    }
+})
+
 t.test('on a small disk little is reserved at once', async (t) => {
   const folder = join(scratch('log'), 'log')
   const disk = new LossyDisk()
