@@ -28,6 +28,11 @@ export const clusterMeters: readonly MeterRow[] = [
     help: 'Stable heights of the index of the machine that writes which are not in ClickHouse.',
   },
   {
+    name: 'clickhouse_push_well_seconds',
+    kind: 'gauge',
+    help: 'When this machine last looked at ClickHouse, or wrote into it, without a failure, since 1970; 0: it never writes.',
+  },
+  {
     name: 'clickhouse_push_rows_total',
     kind: 'counter',
     help: 'Rows that this machine has written into ClickHouse and recorded.',

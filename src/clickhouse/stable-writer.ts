@@ -18,6 +18,8 @@ export interface WriterState {
   /** Rows that were written since the start, and rounds that failed. */
   readonly rows: number
   readonly failures: number
+  /** Milliseconds since 1970, when a look or a batch was last done without a failure, at first the start. */
+  readonly wellMs: number
 }
 
 export interface WriterOptions {
@@ -70,10 +72,11 @@ export class StableWriter {
   #there: WholeHeights | undefined
   #readMs = Number.NEGATIVE_INFINITY
   #isApart = false
-  #state: WriterState = { leads: false, height: 0, lag: 0, rows: 0, failures: 0 }
+  #state: WriterState
 
   constructor(private readonly options: WriterOptions) {
     const { client, index, clock, log } = options
+    this.#state = { leads: false, height: 0, lag: 0, rows: 0, failures: 0, wellMs: clock.now() }
     this.#outage = new Outage(log, down, 'the index is written into ClickHouse again')
     this.#push = new IndexPush(client, index, clock)
   }
@@ -118,7 +121,7 @@ export class StableWriter {
       this.#say({ leads: isLeading })
       const done = isLeading ? await this.#write() : 'done'
       if (isRefusal(done)) this.#failed(done.message)
-      else this.#outage.well()
+      else this.#well()
     } catch (error) {
       if (!(error instanceof Error) || error instanceof TypeError || error instanceof RangeError) throw error
       this.#say({ leads: false })
@@ -127,7 +130,7 @@ export class StableWriter {
   }
 
   async #write(): Promise<'done' | Refusal> {
-    const { client, index, forkDepth, leads } = this.options
+    const { client, index, forkDepth, leads, clock } = this.options
     const ready = await this.#known(client)
     if (isRefusal(ready)) return ready
     index.refresh()
@@ -141,7 +144,8 @@ export class StableWriter {
     const before = this.#state.rows
     const done = await this.#push.run(
       range,
-      ({ rows, height }) => this.#say({ rows: before + rows, height, lag: range.to - height }),
+      ({ rows, height }) =>
+        this.#say({ rows: before + rows, height, lag: range.to - height, wellMs: clock.now() }),
       async () => !this.#isClosed && (await leads()),
     )
     // What is there is read again: others may have written, too.
@@ -177,6 +181,11 @@ export class StableWriter {
       )
     this.#isApart = hasGap
     return hasGap
+  }
+
+  #well(): void {
+    this.#say({ wellMs: this.options.clock.now() })
+    this.#outage.well()
   }
 
   #failed(reason: string): void {

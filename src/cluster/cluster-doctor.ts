@@ -26,6 +26,13 @@ const indexLagMax = 100
 /** Clocks that are further apart make receipts, signed orders and certificates fail. */
 const clockSeconds = 30
 
+/** What is shown of the cluster to operators: one process of each machine, and what is well or not. */
+export function clusterShown(facts: ClusterFacts): object {
+  const { cluster, version, steps, answerMs, isReadOnly } = facts
+  const machines = machinesNow(facts).map((machine) => ({ ...machine, presence: presenceOf(machine) }))
+  return { cluster, version, steps, answerMs, isReadOnly, machines, findings: findingsOf(facts) }
+}
+
 /** Undefined: the database has no tables of a cluster. Rejects where it cannot be reached. */
 export async function clusterFacts(
   sessions: PostgresSessions,

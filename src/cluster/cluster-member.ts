@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { type Clock, pause, type Timer, withinTime } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { Outage } from '../actor/outage.js'
+import { type Refusal, refuse } from '../format/refusal.js'
 import { PostgresSessions } from '../ledger/postgres-session.js'
+import { type ClusterFacts, clusterFacts } from './cluster-doctor.js'
 import { ClusterNews } from './cluster-news.js'
 import { clusterSteps, migrateCluster, UnknownSchema } from './cluster-schema.js'
 import type { Drain, DrainState } from './drain.js'
@@ -117,6 +119,16 @@ export class ClusterMember {
   setUrls(urls: Readonly<Record<string, string>>): void {
     this.#urls = urls
     void this.#beat(false)
+  }
+
+  /** What the database says of the cluster; undefined: it has no tables of one. A refusal: it does not answer. */
+  async facts(): Promise<ClusterFacts | undefined | Refusal> {
+    try {
+      return await clusterFacts(this.#sessions, this.options.clock)
+    } catch (error) {
+      if (!(error instanceof Error) || error instanceof TypeError || error instanceof RangeError) throw error
+      return refuse('busy', 'upstream', `the database of the cluster does not answer: ${error.message}`)
+    }
   }
 
   /** Compares the lists soon: something has changed here or elsewhere. */

@@ -179,6 +179,7 @@ export class RunningThreads {
       source: this.line('source'),
       moderation: this.line('moderation'),
       ingest: this.line('ingest'),
+      ...(this.#members.has('cluster') ? { cluster: this.line('cluster') } : {}),
       ...(this.#members.has('swarm') ? { swarm: this.line('swarm') } : {}),
     }
   }

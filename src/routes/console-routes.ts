@@ -51,6 +51,7 @@ const files = [
     'service-watch',
     'uploads',
     'credits',
+    'machines',
   ].map((name) => {
     return { path: `/${name}.js`, file: own(`${name}.js`), type: types.js }
   }),

@@ -36,7 +36,12 @@ export function healthOf({ clock, meters, startedMs, tip, following, itemsSilent
       ? ['the catalog is damaged: see "A database is broken" in deploy/OPERATING.md']
       : []),
   ]
-  const warnings = [...diskWarnings(meters), ...storeWarnings(meters), ...certificateWarnings(meters, now)]
+  const warnings = [
+    ...diskWarnings(meters),
+    ...storeWarnings(meters),
+    ...pushWarnings(meters, now),
+    ...certificateWarnings(meters, now),
+  ]
   const life = { ...lifeOf({ clock, startedMs }), ...(warnings.length === 0 ? {} : { warnings }) }
   return reasons.length === 0 ? life : { ...life, status: 'unhealthy', reasons }
 }
@@ -84,6 +89,18 @@ function storeWarnings(meters: Meters): string[] {
     const isSo = storeWords[state] !== '' && meters.value('content_store_state', { state }) > 0
     return isSo ? [`the object store ${storeWords[state]}`] : []
   })
+}
+
+/** Failures of one minute pass by themselves. */
+const pushNoticeSeconds = 60
+
+/** Older blocks are answered from the index here, until they are written. */
+function pushWarnings(meters: Meters, nowMs: number): string[] {
+  const wellSeconds = meters.total('clickhouse_push_well_seconds')
+  const seconds = Math.floor(nowMs / 1000 - wellSeconds)
+  return wellSeconds > 0 && seconds > pushNoticeSeconds
+    ? [`the index is not written into ClickHouse for ${seconds} seconds: the log says why`]
+    : []
 }
 
 function certificateWarnings(meters: Meters, nowMs: number): string[] {

@@ -65,6 +65,8 @@ export interface EdgePorts {
   readonly ingest: MessagePort
   /** To each query thread. */
   readonly queries: readonly MessagePort[]
+  /** To what this machine knows of its cluster; absent: it is in none. */
+  readonly cluster?: MessagePort
   /** To the tracker of our bands; absent: nothing is seeded or fetched. */
   readonly swarm?: MessagePort
   /** To the keeper of buckets; absent: nobody is limited. */

@@ -14,6 +14,7 @@ import type { Beside, InfoParts } from '../routes/about-gateway.js'
 import { AdminKey } from '../routes/admin/admin-key.js'
 import { adminRoute } from '../routes/admin/admin-route.js'
 import { cacheOrders } from '../routes/admin/cache-orders.js'
+import { type ClusterReply, type ClusterRequest, clusterOrder } from '../routes/admin/cluster-order.js'
 import { exportOrders } from '../routes/admin/export-orders.js'
 import { HistoryOrders } from '../routes/admin/history-orders.js'
 import { indexOrders } from '../routes/admin/index-orders.js'
@@ -250,12 +251,14 @@ function adminOrders(
       clock,
       services,
       readiness,
+      hasCluster: ports.cluster !== undefined,
       ...(selling === undefined ? {} : { payments: selling.recent }),
     }),
     ...moderationOrders({ keeper: moderation, store }),
     ...indexOrders({ ingest, keeper, index, tip, forkDepth, following, clock }),
     ...cacheOrders({ ...stored, fetcher }),
     ...storeOrders(fetcher),
+    clusterOrder(ports.cluster && addressOf<ClusterRequest, ClusterReply>(ports.cluster, mailboxMax)),
     ...exportOrders(ingest),
     optimisticOrder({ keeper, index, isEnabled: settings.indexing.optimistic }),
     ...(upload === undefined ? [] : passedOrders(uploadOrderShapes, passingTo(upload, adminKey))),

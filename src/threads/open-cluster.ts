@@ -1,16 +1,20 @@
 import { join } from 'node:path'
 import { systemClock } from '../actor/clock.js'
 import { createLog } from '../actor/log.js'
+import { answer } from '../actor/mailbox-address.js'
 import { Meters } from '../actor/meter.js'
 import { meterTable } from '../actor/meter-table.js'
 import type { OpenThread } from '../actor/run-thread.js'
 import { programVersion } from '../actor/version.js'
+import { clusterShown } from '../cluster/cluster-doctor.js'
 import { ClusterMember, type MemberOptions } from '../cluster/cluster-member.js'
 import { Drain } from '../cluster/drain.js'
 import type { IndexWork } from '../cluster/machines.js'
 import { sharedBlocks, sharedNames } from '../cluster/shared-sides.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
 import { ModerationStore } from '../moderation/moderation-store.js'
 import { LocalRegistry } from '../names/local-registry.js'
+import type { ClusterReply, ClusterRequest } from '../routes/admin/cluster-order.js'
 import { hearWrites } from '../store/file-changes.js'
 import type { SharedMemory } from './shared-memory.js'
 
@@ -79,7 +83,19 @@ export async function openCluster(given: ClusterGiven): Promise<OpenThread> {
     await close()
     throw error
   }
-  return { log, close, onMessage: (message) => member.setUrls((message as ClusterNotice).urls) }
+  return {
+    log,
+    connect: (port) => void answer<ClusterRequest, ClusterReply>(port, () => machinesOf(member)),
+    close,
+    onMessage: (message) => member.setUrls((message as ClusterNotice).urls),
+  }
+}
+
+/** What the console shows of all machines. */
+async function machinesOf(member: ClusterMember): Promise<ClusterReply | Refusal> {
+  const facts = await member.facts()
+  if (isRefusal(facts)) return facts
+  return { machines: facts && clusterShown(facts) }
 }
 
 /** What the thread that writes the index states in its meters. */

@@ -77,6 +77,7 @@ function stating(meters: Meters): (state: WriterState) => void {
     meters.of('clickhouse_push_height'),
     meters.of('clickhouse_push_lag_heights'),
   ]
+  const well = meters.of('clickhouse_push_well_seconds')
   const [rows, failures] = [
     meters.of('clickhouse_push_rows_total'),
     meters.of('clickhouse_push_failures_total'),
@@ -86,6 +87,7 @@ function stating(meters: Meters): (state: WriterState) => void {
     leading.set(state.leads ? 1 : 0)
     height.set(state.leads ? state.height : 0)
     lag.set(state.leads ? state.lag : 0)
+    well.set(Math.floor(state.wellMs / 1000))
     rows.add(state.rows - before.rows)
     failures.add(state.failures - before.failures)
     before = state

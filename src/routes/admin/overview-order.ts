@@ -23,6 +23,8 @@ export interface OverviewParts extends Pick<CacheOrderParts, 'usage' | 'maxBytes
   /** Which services of this program are there; those that it does not run are not named. */
   readonly services: { readonly upload?: string; readonly payment?: string }
   readonly readiness: Readiness
+  /** This machine is in a cluster. */
+  readonly hasCluster?: boolean
   /** The last payments, where payments are taken. */
   readonly payments?: (max: number) => readonly object[]
 }
@@ -32,7 +34,7 @@ export interface OverviewParts extends Pick<CacheOrderParts, 'usage' | 'maxBytes
  * counted for it.
  */
 export function overviewOrder(parts: OverviewParts): Order {
-  const { info, store, resources, limited, clock, payments, services, readiness } = parts
+  const { info, store, resources, limited, clock, payments, services, readiness, hasCluster = false } = parts
   return {
     method: 'GET',
     path: 'overview',
@@ -53,6 +55,7 @@ export function overviewOrder(parts: OverviewParts): Order {
               .filter((name) => services[name] !== undefined)
               .map((name) => [name, readiness.has(name) ? 'running' : 'starting']),
           ),
+          hasCluster,
           moderation: store.counts(),
           resources: resources.top(now - sinceMs, topMax),
           limited: limited.top(now - sinceMs, topMax),

@@ -2,6 +2,7 @@ import { creditsPart } from './credits.js'
 import { showHistory } from './history.js'
 import { live } from './live.js'
 import { showLog } from './log.js'
+import { machines } from './machines.js'
 import { bytes, number, parseMetrics, points, rate, span, sum } from './metrics.js'
 import { list } from './moderation.js'
 import './lookup.js'
@@ -56,6 +57,7 @@ function open() {
   void list()
   void showHistory()
   void showLog()
+  void machines.look()
   void uploads.look()
   void creditsPart.look()
 }
@@ -85,6 +87,7 @@ function show(overview, series) {
   const seconds = (now - beforeMs) / 1000
   const per = (name, part) => rate(before, series, seconds, name, part)
   const { info, health, moderation, services } = overview
+  machines.follow(overview.hasCluster ? 'running' : undefined)
   uploads.follow(services.upload)
   creditsPart.follow(services.payment)
   byId('who').textContent = `${info.release}, ${info.network}, up ${span(health.uptime)}`
