@@ -118,9 +118,6 @@ export async function openUploadRecords(given: UploadGiven, tools: UploadTools):
       : { seen: new PlacesSeen(), unstored: [], isUnflushed: !durabilityOf(settings).isOnDisk }
   const parts = storing === undefined ? entering : { ...entering, storing }
   const { log: intake, lost } = await openIntake(logFolder, parts)
-  const onRecovered = (): void => marks?.allBrought()
-  // Of a disk that is new, or was lost, the store may have more.
-  if (storing === undefined || NodeClaim.nameIn(uploads) !== undefined) onRecovered()
   return {
     uploads,
     pools,
@@ -134,6 +131,13 @@ export async function openUploadRecords(given: UploadGiven, tools: UploadTools):
     storing,
     intake,
     lost,
-    onRecovered,
+    onRecovered: bringing(uploads, marks, storing !== undefined),
   }
+}
+
+/** What is to be called when all is brought back that the object store has of this machine; it is where there is nothing more. */
+function bringing(uploads: Uploads, marks: PendingMarks | undefined, hasStore: boolean): () => void {
+  // Of a disk that is new, or was lost, the store may have more.
+  if (!hasStore || NodeClaim.nameIn(uploads) !== undefined) marks?.allBrought()
+  return () => marks?.allBrought()
 }

@@ -66,7 +66,7 @@ export class IntakeSource implements Source {
     if (isRefusal(window)) return window
     const start = window?.start ?? 0
     const end = window === undefined ? sizeBytes : window.end + 1
-    const handle = await this.#opened(item)
+    const handle = await this.#opened(id, item)
     if (isRefusal(handle)) return handle
     return {
       name: this.name,
@@ -94,14 +94,15 @@ export class IntakeSource implements Source {
       : keptIn(around, [inner.parent], inner)
   }
 
-  async #opened({ place }: AcceptedItem): Promise<FileHandle | Refusal> {
+  async #opened(id: Id, { place }: AcceptedItem): Promise<FileHandle | Refusal> {
     try {
       return await open(`${this.logFolder}/${logFileName(place.file)}`, 'r')
     } catch (error) {
       const code = codeOf(error)
       if (code === undefined) throw error
-      // Permanent, and gone from here: others have it.
-      if (code === 'ENOENT') return refuse('unknown', 'self', 'the upload is not kept here any more')
+      // Permanent, and gone from here meanwhile: others have it.
+      if (code === 'ENOENT' && this.#kept(id) === undefined)
+        return refuse('unknown', 'self', 'the upload is not kept here any more')
       return refuse('busy', 'self', `an upload cannot be read: ${code}`)
     }
   }

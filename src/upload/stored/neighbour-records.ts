@@ -11,13 +11,19 @@ export interface NeighbourPlace extends GroupPlace {
   readonly group: string
 }
 
-const numberBytes = 4
-const placeBytes = numberBytes + 6 + 6 + 4
+const [idLength, numberBytes] = [32, 4] as const
+const placeBytes = 6 + 6 + 4
 
 function numberKey(number: number): Buffer {
   const key = Buffer.alloc(numberBytes)
   key.writeUInt32BE(number)
   return key
+}
+
+/** All places of an item, the oldest group that was read here first. */
+function placesOf(id: Id): { readonly start: Buffer; readonly end: Buffer } {
+  const start = Buffer.from(idBytes(id))
+  return { start, end: Buffer.concat([start, Buffer.alloc(numberBytes + 1, 255)]) }
 }
 
 /** What this machine knows of the uploads that others keep in the store. All of it can be read anew from the store. */
@@ -26,7 +32,10 @@ export class NeighbourRecords {
   readonly #groups: Table
   /** Number -> group. */
   readonly #names: Table
-  /** Id -> number, offset u48, size u48, bytes before the payload u32, content type. */
+  /**
+   * Id, number -> offset u48, size u48, bytes before the payload u32, content type. Several groups have an item where its uploader
+   * got no answer and repeated it: each counts until it is gone.
+   */
   readonly #items: Table
   /** Number, id -> nothing. */
   readonly #members: Table
@@ -34,7 +43,7 @@ export class NeighbourRecords {
   constructor(private readonly environment: Environment) {
     this.#groups = environment.table('groups')
     this.#names = environment.table('names')
-    this.#items = environment.table('items')
+    this.#items = environment.table('places')
     this.#members = environment.table('members')
   }
 
@@ -57,18 +66,19 @@ export class NeighbourRecords {
   }
 
   find(id: Id): NeighbourPlace | undefined {
-    const found = this.#items.get(idBytes(id))
-    if (found === undefined) return undefined
-    const row = Buffer.from(found.buffer, found.byteOffset, found.byteLength)
-    const name = this.#names.get(row.subarray(0, numberBytes))
-    if (name === undefined) return undefined
-    return {
-      group: Buffer.from(name).toString('latin1'),
-      offset: row.readUIntLE(numberBytes, 6),
-      sizeBytes: row.readUIntLE(numberBytes + 6, 6),
-      headerSize: row.readUInt32LE(numberBytes + 12),
-      contentType: row.toString('latin1', placeBytes),
+    for (const { key, value } of this.#items.span(placesOf(id))) {
+      const name = this.#names.get(key.subarray(idLength))
+      if (name === undefined) continue
+      const row = Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+      return {
+        group: Buffer.from(name).toString('latin1'),
+        offset: row.readUIntLE(0, 6),
+        sizeBytes: row.readUIntLE(6, 6),
+        headerSize: row.readUInt32LE(12),
+        contentType: row.toString('latin1', placeBytes),
+      }
     }
+    return undefined
   }
 
   /** Takes groups in, in one transaction. Throws where the disk refuses. */
@@ -90,12 +100,11 @@ export class NeighbourRecords {
   #put(key: Buffer, { id, offset, sizeBytes, headerSize, contentType }: NeighbourEntry): void {
     const type = Buffer.from(contentType, 'latin1')
     const row = Buffer.alloc(placeBytes + type.length)
-    row.set(key, 0)
-    row.writeUIntLE(offset, numberBytes, 6)
-    row.writeUIntLE(sizeBytes, numberBytes + 6, 6)
-    row.writeUInt32LE(headerSize, numberBytes + 12)
+    row.writeUIntLE(offset, 0, 6)
+    row.writeUIntLE(sizeBytes, 6, 6)
+    row.writeUInt32LE(headerSize, 12)
     row.set(type, placeBytes)
-    this.#items.put(idBytes(id), row)
+    this.#items.put(Buffer.concat([idBytes(id), key]), row)
     this.#members.put(Buffer.concat([key, idBytes(id)]), Buffer.alloc(0))
   }
 
@@ -107,11 +116,7 @@ export class NeighbourRecords {
         if (key === undefined) continue
         const end = numberKey(Buffer.from(key).readUInt32BE(0) + 1)
         for (const member of [...this.#members.keys({ start: key, end })]) {
-          const id = member.subarray(numberBytes)
-          // A later group may have the item, too.
-          const row = this.#items.get(id)
-          if (row !== undefined && Buffer.from(row.subarray(0, numberBytes)).equals(key))
-            this.#items.remove(id)
+          this.#items.remove(Buffer.concat([member.subarray(numberBytes), key]))
           this.#members.remove(member)
         }
         this.#names.remove(key)
@@ -122,7 +127,8 @@ export class NeighbourRecords {
 
   /** The item of `group` is not what its directory says: it is not looked for there again. */
   forget(id: Id, group: string): void {
-    if (this.find(id)?.group === group) this.environment.write(() => this.#items.remove(idBytes(id)))
+    const key = this.#groups.get(Buffer.from(group, 'latin1'))
+    if (key !== undefined) this.environment.write(() => this.#items.remove(Buffer.concat([idBytes(id), key])))
   }
 
   /** Ids of a group, for tests and for people. */

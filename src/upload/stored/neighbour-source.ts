@@ -10,6 +10,8 @@ import type { RecentObjects } from './recent-objects.js'
 import type { StoredKeys } from './stored-keys.js'
 
 const name = 'neighbours'
+/** Groups that are tried for one read. */
+const placesMax = 4
 
 const absent = refuse('unknown', 'client', 'no machine of this cluster has just accepted it')
 
@@ -46,8 +48,13 @@ export class NeighbourSource implements Source {
       if (refusal !== undefined) return refusal
       if (this.records.find(wanted.id) === undefined) return absent
     }
-    const found = await this.#inner.open(wanted, signal)
-    return isRefusal(found) && found.refused === 'unknown' ? absent : found
+    for (let tries = 0; tries < placesMax; tries += 1) {
+      const found = await this.#inner.open(wanted, signal)
+      if (!isRefusal(found) || found.refused !== 'unknown') return found
+      // Its group is gone, and is forgotten now: another one may have it.
+      if (this.records.find(wanted.id) === undefined) break
+    }
+    return absent
   }
 
   #place(id: Id): ReturnType<TierSourceParts['packed']> {

@@ -242,6 +242,26 @@ t.test('what is removed is forgotten', async (t) => {
   await eventually('a look at all finds that it is gone', () => !other.records.has(stored))
 })
 
+t.test('an item of two groups is read as long as one of them is there', async (t) => {
+  const { objects, machine, reader } = await scene(t)
+  const item = signed(3000)
+  t.ok(await machine.accept(item))
+  await reader.follower.fresh()
+  const name = machine.uploads.find(item.id)?.stored ?? ''
+  const kept = objects.objects.get(keys.group(name))
+  if (kept === undefined) throw new Error('it is gone')
+  // A PUT that hung, whose uploader was refused and repeated the upload: it appears late, and is removed again.
+  for (const random of ['0', 'f']) {
+    const late = name.replace(/-[0-9a-f]{16}-/, `-${random.repeat(16)}-`)
+    objects.objects.set(keys.group(late), kept)
+    await reader.follower.fresh()
+    t.ok(reader.records.has(late))
+    objects.objects.delete(keys.group(late))
+  }
+  t.ok(Buffer.isBuffer(await reader.read(item.id)), 'by the group that is left')
+  t.ok(Buffer.isBuffer(await reader.read(item.id)))
+})
+
 t.test('a group that is not what it should be hurts nobody', async (t) => {
   const { objects, machine, reader } = await scene(t)
   const [item, other] = [signed(500_000), signed(3000)]
