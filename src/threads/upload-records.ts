@@ -77,8 +77,7 @@ export async function openUploadRecords(given: UploadGiven, tools: UploadTools):
   const { settings, memory, ports } = given
   const { log, meters, closing, modulus } = tools
   const { tables, log: logFolder, webhooks: webhooksFolder } = uploadFolders(settings)
-  const isGatewayHere = ports.catalog !== undefined
-  const marks = isGatewayHere ? new PendingMarks(memory.pendingItems) : undefined
+  const marks = ports.catalog === undefined ? undefined : new PendingMarks(memory.pendingItems)
   const uploads = new Uploads(openUploadTables(tables), marks)
   const { environment } = uploads
   const pools = new FreePools(environment, freeRules(settings))
@@ -112,12 +111,11 @@ export async function openUploadRecords(given: UploadGiven, tools: UploadTools):
   }
   const sharedItems = await openSharedItems(settings, log)
   const entering = { uploads, sales, pools, log, onLost, isListed: sharedItems !== undefined }
-  const storing =
-    settings.contentStore.kind === 'none'
-      ? undefined
-      : { seen: new PlacesSeen(), unstored: [], isUnflushed: !durabilityOf(settings).isOnDisk }
+  const storing = storingOf(settings)
   const parts = storing === undefined ? entering : { ...entering, storing }
   const { log: intake, lost } = await openIntake(logFolder, parts)
+  // Of a disk that is new, or was lost, the store may have more.
+  if (storing === undefined || NodeClaim.nameIn(uploads) !== undefined) marks?.allBrought()
   return {
     uploads,
     pools,
@@ -131,13 +129,12 @@ export async function openUploadRecords(given: UploadGiven, tools: UploadTools):
     storing,
     intake,
     lost,
-    onRecovered: bringing(uploads, marks, storing !== undefined),
+    onRecovered: () => marks?.allBrought(),
   }
 }
 
-/** What is to be called when all is brought back that the object store has of this machine; it is where there is nothing more. */
-function bringing(uploads: Uploads, marks: PendingMarks | undefined, hasStore: boolean): () => void {
-  // Of a disk that is new, or was lost, the store may have more.
-  if (!hasStore || NodeClaim.nameIn(uploads) !== undefined) marks?.allBrought()
-  return () => marks?.allBrought()
+/** What the object store is compared with; undefined: there is none. */
+function storingOf(settings: UploadGiven['settings']): IntakeStoring | undefined {
+  if (settings.contentStore.kind === 'none') return undefined
+  return { seen: new PlacesSeen(), unstored: [], isUnflushed: !durabilityOf(settings).isOnDisk }
 }

@@ -59,7 +59,7 @@ export async function startClickhouse(folder = scratch('clickhouse'), at = 0): P
         clientMax: 64,
       }
       const client = new ClickhouseClient(
-        { ...about, timeoutMs: 20_000, writeMs: 60_000, ...options },
+        { ...about, timeoutMs: 20_000, writeMs: Math.max(60_000, options.timeoutMs ?? 0), ...options },
         systemClock,
       )
       clients.push(client)

@@ -33,8 +33,8 @@ export class NeighbourRecords {
   /** Number -> group. */
   readonly #names: Table
   /**
-   * Id, number -> offset u48, size u48, bytes before the payload u32, content type. Several groups have an item where its uploader
-   * got no answer and repeated it: each counts until it is gone.
+   * Id, number -> offset u48, size u48, bytes before the payload u32, content type. Several groups have an item where its
+   * uploader got no answer and repeated it: each counts until it is gone.
    */
   readonly #items: Table
   /** Number, id -> nothing. */
