@@ -19,6 +19,8 @@ const endSilent = `SELECT set_config('idle_session_timeout', $1, false)
  */
 export class PostgresLeads {
   #client: Promise<Client> | undefined
+  /** That client, while it is connected. */
+  #open: Client | undefined
   readonly #led = new Set<string>()
   readonly #timer: Timer
   #isClosed = false
@@ -84,18 +86,29 @@ export class PostgresLeads {
       connectionTimeoutMillis: Math.min(10_000, answerMs),
       query_timeout: answerMs,
     })
-    // Between two queries nothing else notices that it has ended.
+    // Between two queries nothing else notices that it has ended. One that leads nothing is silent, and is ended each time: the
+    // next question has another connection.
     client.on('error', () => undefined)
-    client.on('end', () => this.#led.clear())
+    client.on('end', () => this.#ended(client))
+    this.#open = client
     await client.connect()
     await client.query(endSilent, [String(this.endSilentMs)])
     return client
+  }
+
+  /** The locks went with the connection, unless another one took its place meanwhile. */
+  #ended(client: Client): void {
+    if (this.#open !== client) return
+    this.#open = undefined
+    this.#client = undefined
+    this.#led.clear()
   }
 
   /** A connection that failed is never used again. */
   async #drop(): Promise<void> {
     const before = this.#client
     this.#client = undefined
+    this.#open = undefined
     this.#led.clear()
     const client = await before?.catch(() => undefined)
     await client?.end().catch(() => undefined)

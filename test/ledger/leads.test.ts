@@ -47,3 +47,26 @@ t.test(
     t.equal(written, 'true\nfalse\n', 'one that goes on keeps it, also when it has nothing to ask')
   },
 )
+
+t.test(
+  'a process that leads nothing has an answer whenever it comes back',
+  { skip: postgresFolder === undefined ? 'no PostgreSQL here' : false },
+  async (t) => {
+    const server = await startPostgres()
+    const [first, other] = [5000, 300].map(
+      (silentMs) => new PostgresLeads(server.url, 5000, systemClock, silentMs),
+    ) as [PostgresLeads, PostgresLeads]
+    t.teardown(async () => {
+      await Promise.all([first.close(), other.close()])
+      await server.stop()
+    })
+    t.ok(await first.leads('a work'))
+    for (let turn = 0; turn < 3; turn += 1) {
+      t.equal(await other.leads('a work'), false, 'its connection was ended meanwhile')
+      // Longer than the server waits for a silent connection.
+      await pause(1000)
+    }
+    await first.close()
+    await eventually('it follows', () => other.leads('a work'))
+  },
+)
