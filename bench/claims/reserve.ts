@@ -13,10 +13,10 @@ import { LedgerCredits } from '../../src/payment/books/credits.js'
 import { accountOf, Wallets } from '../../src/payment/books/wallets.js'
 import type { CreditsPort } from '../../src/payment/credits-port.js'
 import {
+  answersCredits,
   type CreditsReply,
   type CreditsRequest,
-  creditsAnswering,
-  embeddedCredits,
+  creditsByMessages,
 } from '../../src/payment/links/credits-messages.js'
 import { nativeAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
@@ -74,8 +74,8 @@ async function run(count: number, clients: number, rounds: number): Promise<void
   const own = new LedgerCredits({ ledger, wallets: known, approvals, price: async (bytes) => BigInt(bytes) })
   // As between two threads; both ends are here, so that what both cost is counted.
   const { port1, port2 } = new MessageChannel()
-  answer<CreditsRequest, CreditsReply>(port2, creditsAnswering(own, undefined))
-  const line = embeddedCredits(addressOf<CreditsRequest, CreditsReply>(port1, 4096))
+  answer<CreditsRequest, CreditsReply>(port2, answersCredits(own, undefined))
+  const line = creditsByMessages(addressOf<CreditsRequest, CreditsReply>(port1, 4096))
   const environment = openEnvironment(join(folder, 'uploads'))
   const rules = { itemMaxBytes: 0, walletBytes: 0, rangeBytes: 0, exemptWallets: [] }
   const pools = new FreePools(environment, rules)

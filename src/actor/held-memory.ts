@@ -37,7 +37,7 @@ export class MemoryShare {
 
   /**
    * `client`: whose it is, called once it is counted. `drop`: gives up what it holds, and calls `leave`; where `isMovable`, it
-   * moves what it holds to the disk, and calls `hold` with what is left.
+   * moves what it holds to the disk, and calls `resize` with what is left.
    */
   constructor(
     private readonly memory: HeldMemory,

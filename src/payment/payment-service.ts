@@ -11,7 +11,7 @@ import type { LedgerCredits } from './books/credits.js'
 import { ExcludedSenders } from './books/excluded-senders.js'
 import { type IsKnownWallet, protectedRoutes } from './books/protected-routes.js'
 import { accountOf } from './books/wallets.js'
-import { type CallLimits, type CallRoute, hostRoutes } from './calls/call.js'
+import { type CallLimits, type CallRoute, paymentHostRoutes } from './calls/call.js'
 import { serviceInfoRoutes } from './calls/payment-info-routes.js'
 import { Turns } from './calls/turns.js'
 import { cardRoutes } from './cards/card-routes.js'
@@ -38,11 +38,11 @@ import {
   buildUsdc,
   type Money,
   type PaymentServiceParts,
-  type UsdcDesk,
+  type UsdcSelling,
 } from './service-parts.js'
 import { OwnedPayments } from './usdc/owned-payments.js'
 import { x402CreditRoutes } from './usdc/x402-credit-routes.js'
-import type { X402Desk } from './usdc/x402-desk.js'
+import type { X402Processor } from './usdc/x402-processor.js'
 
 /** Approvals end at their second for all readers. This timer returns the credits of expired approvals. */
 const expireEveryMs = 1000
@@ -82,7 +82,7 @@ export class PaymentService {
   readonly #topUps: TopUps
   readonly #excluded: ExcludedSenders
   readonly #cards: Cards
-  readonly #desk: X402Desk | undefined
+  readonly #processor: X402Processor | undefined
   /** Absent: no USDC is taken by x402. */
   readonly usdc: UsdcPort | undefined
   readonly #names: NamePurchases | undefined
@@ -116,10 +116,10 @@ export class PaymentService {
     })
     const owned = new OwnedPayments(ledger, clock.now)
     const usdc = buildUsdc(parts, money, this.#excluded, owned)
-    this.#desk = usdc?.desk
+    this.#processor = usdc?.processor
     this.usdc = usdc?.sales
     this.reconciler = buildReconciler(parts, this.#cards, this.#topUps, usdc)
-    this.routes = hostRoutes(this.#callRoutes(parts, money, usdc), callLimits(clock), parts.clientOf)
+    this.routes = paymentHostRoutes(this.#callRoutes(parts, money, usdc), callLimits(clock), parts.clientOf)
     this.#timers = this.#startTimers(clock, options.recheckMs, owned)
   }
 
@@ -131,7 +131,7 @@ export class PaymentService {
       clock.every(mailEveryMs, () => this.#background('mail', this.outbox.work())),
       clock.every(forgetEveryMs, () => this.#background('owners of payments', owned.forget())),
       clock.every(quotesEveryMs, () => this.#background('quotes of cards', this.forgetQuotes())),
-      clock.every(settleEveryMs, () => this.#background('settlements of others', this.takeUpLeft())),
+      clock.every(settleEveryMs, () => this.#background('settlements of others', this.finishAbandoned())),
       clock.every(reconcileEveryMs, () => this.#background('reconciliation', this.reconciler.work())),
     ]
   }
@@ -139,13 +139,13 @@ export class PaymentService {
   #callRoutes(
     { ledger, free, clock, options }: PaymentServiceParts,
     { wallets, accounts, prices, quotes }: Money,
-    usdc: UsdcDesk | undefined,
+    usdc: UsdcSelling | undefined,
   ): readonly CallRoute[] {
     const { release: version, addresses, gateway, privateSecret: secret } = options
     const { now } = clock
     const [cards, purchases] = [this.#cards, this.#names]
     const isKnown: IsKnownWallet = async (address, itemId) => {
-      const wallet = await wallets.find(address)
+      const wallet = await wallets.resolve(address)
       if ((await ledger.account(accountOf(wallet))) !== undefined) return true
       return itemId !== undefined && (await this.credits.ownerOf(itemId)) === wallet
     }
@@ -216,19 +216,19 @@ export class PaymentService {
   async forgetQuotes(): Promise<number> {
     const sinceMs = await this.#cards.unpaidSinceMs()
     if (sinceMs === undefined || !(await this.catchUp(sinceMs))) return 0
-    return this.#cards.forget(async ({ purchase }) => {
+    return this.#cards.removeUnpaid(async ({ purchase }) => {
       return (purchase && (await this.#names?.unquoted(purchase.nonce))) ?? []
     })
   }
 
   /** Ends payments in USDC that a service with the same ledger left open. Resolves with how many have ended. */
-  async takeUpLeft(): Promise<number> {
-    return (await this.#desk?.takeUpLeft()) ?? 0
+  async finishAbandoned(): Promise<number> {
+    return (await this.#processor?.finishAbandoned()) ?? 0
   }
 
   async close(): Promise<void> {
     for (const timer of this.#timers) timer.cancel()
-    await this.#desk?.close()
+    await this.#processor?.close()
     this.#mailer?.close()
     await this.#names?.registry.close()
     await Promise.all(this.#readers.map((reader) => reader.close()))

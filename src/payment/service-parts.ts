@@ -25,7 +25,7 @@ import { type NetworkPrice, Prices } from './prices/prices.js'
 import { Promotions } from './prices/promotions.js'
 import { Quotes } from './prices/quotes.js'
 import type { OwnedPayments } from './usdc/owned-payments.js'
-import { X402Desk, type X402Options } from './usdc/x402-desk.js'
+import { type X402Options, X402Processor } from './usdc/x402-processor.js'
 import { X402Sales } from './usdc/x402-sales.js'
 import { X402TopUps } from './usdc/x402-topups.js'
 
@@ -133,9 +133,9 @@ export function buildCards(
   return new Cards({ ledger, wallets, quotes, promotions, provider, now: clock.now, clock, log, bought })
 }
 
-/** Payments in USDC by x402: the desk that settles them, and the two things that it sells. */
-export interface UsdcDesk {
-  readonly desk: X402Desk
+/** Payments in USDC by x402: the processor that settles them, and the two things that it sells. */
+export interface UsdcSelling {
+  readonly processor: X402Processor
   readonly topUps: X402TopUps
   readonly sales: X402Sales
 }
@@ -146,18 +146,18 @@ export function buildUsdc(
   { accounts, prices, quotes, reservations }: Money,
   excluded: ExcludedSenders,
   owned: OwnedPayments,
-): UsdcDesk | undefined {
+): UsdcSelling | undefined {
   if (x402 === undefined) return undefined
   const parts = { ...x402, ledger, prices, quotes, owned, excluded, clock, log }
-  const desk: X402Desk = new X402Desk(parts, (client, payment, settled) =>
+  const processor: X402Processor = new X402Processor(parts, (client, payment, settled) =>
     X402Sales.isSale(client)
       ? sales.credit(client, payment, settled)
       : topUps.credit(client, payment, settled),
   )
-  const topUps = new X402TopUps({ ledger, accounts, quotes }, desk)
-  const sales = new X402Sales({ ...parts, reservations }, desk)
-  desk.start()
-  return { desk, topUps, sales }
+  const topUps = new X402TopUps({ ledger, accounts, quotes }, processor)
+  const sales = new X402Sales({ ...parts, reservations }, processor)
+  processor.start()
+  return { processor, topUps, sales }
 }
 
 /** Compares payments with the books of the card provider, with the chains, and with the settlements in USDC. */
@@ -165,7 +165,7 @@ export function buildReconciler(
   { ledger, clock, log, meters }: PaymentServiceParts,
   cards: Cards,
   topUps: TopUps,
-  usdc: UsdcDesk | undefined,
+  usdc: UsdcSelling | undefined,
 ): Reconciler {
   const onCompared = meters && reconciliationGauges(meters)
   return new Reconciler({
@@ -175,7 +175,7 @@ export function buildReconciler(
     now: clock.now,
     log,
     ...(onCompared && { onCompared }),
-    ...(usdc && { usdc: usdc.desk.books }),
+    ...(usdc && { usdc: usdc.processor.books }),
   })
 }
 

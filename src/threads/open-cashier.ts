@@ -23,7 +23,7 @@ import {
   type CreditsReply,
   type CreditsRequest,
   RemoteUsdc,
-  usdcBy,
+  usdcByMessages,
 } from '../payment/links/credits-messages.js'
 import { type CdpKey, offerOptions, paymentsFolder, rpcOf } from './cashier-options.js'
 import { bucketRules, clientsOf } from './client-options.js'
@@ -90,7 +90,7 @@ export async function openCashier(given: CashierGiven): Promise<OpenThread> {
   const claims = buckets.claims?.({ self: ledger.name(), leftMs: 2 * settleMs })
   const service = paymentServiceOf(given, verifyMs)
   const house = async (): Promise<string> => (await claims?.house()) ?? ledger.name()
-  const desk = service && usdcBy(service.ask)
+  const desk = service && usdcByMessages(service.ask)
   const owners = desk && new RemoteOwners((order) => desk.own(order), house)
   const excluded = new ExcludedSenders(settings.exclusions.excludedSenders)
   const cashier = new Cashier({
@@ -137,11 +137,11 @@ function use(
 function paymentServiceOf({ paymentService, ports }: CashierGiven, limitMs: number) {
   if (paymentService !== undefined) {
     const remote = new RemoteUsdc({ ...paymentService, limitMs, connectionsMax: 16 }, systemClock)
-    const ask: Parameters<typeof usdcBy>[0] = (request) => remote.ask(request)
+    const ask: Parameters<typeof usdcByMessages>[0] = (request) => remote.ask(request)
     return { ask, close: () => remote.close() }
   }
   if (ports.payment === undefined) return undefined
   const thread: Address<CreditsRequest, CreditsReply> = addressOf(ports.payment, mailboxMax)
-  const ask: Parameters<typeof usdcBy>[0] = (request) => thread.ask(request)
+  const ask: Parameters<typeof usdcByMessages>[0] = (request) => thread.ask(request)
   return { ask, close: async () => undefined }
 }

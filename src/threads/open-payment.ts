@@ -23,11 +23,7 @@ import { StripeCards } from '../payment/cards/stripe-cards.js'
 import { devnetWallet } from '../payment/chains/devnet-wallet.js'
 import { chainReaders } from '../payment/chains/readers.js'
 import { SmtpMailer } from '../payment/letters/smtp-mailer.js'
-import {
-  type CreditsReply,
-  type CreditsRequest,
-  creditsAnswering,
-} from '../payment/links/credits-messages.js'
+import { answersCredits, type CreditsReply, type CreditsRequest } from '../payment/links/credits-messages.js'
 import { RemoteFreeTier } from '../payment/links/remote-free-tier.js'
 import { LocalNameRegistry } from '../payment/names/name-registry.js'
 import { nameShapes } from '../payment/names/name-shapes.js'
@@ -113,7 +109,7 @@ export async function openPayment(given: PaymentGiven): Promise<OpenThread> {
   const adminKey = new AdminKey(given.adminKey)
   const tools = { log, meters, clientOf, adminKey }
   const listener = listen(given, service, desk, tools)
-  const answering = creditsAnswering(service.credits, service.usdc)
+  const answering = answersCredits(service.credits, service.usdc)
   await listener.listening
   const missed = service.catchUp(systemClock.now() - catchUpMs)
   void missed.catch((error: unknown) =>

@@ -17,7 +17,7 @@ import type { Mailer } from '../../src/payment/letters/outbox.js'
 import type { NameRegistry } from '../../src/payment/names/name-registry.js'
 import { PaymentService } from '../../src/payment/payment-service.js'
 import { fixedOracle, type Oracle } from '../../src/payment/prices/oracle.js'
-import type { X402Options } from '../../src/payment/usdc/x402-desk.js'
+import type { X402Options } from '../../src/payment/usdc/x402-processor.js'
 import { serviceHost } from '../../src/serving/service-host.js'
 import { scratch } from '../scratch.js'
 

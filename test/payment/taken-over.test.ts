@@ -31,7 +31,7 @@ class TakenOver {
             this.isArmed = false
             const wallets = new Wallets(of)
             // A key without credits at either address is not recorded by itself.
-            await wallets.name(wallet, [alias])
+            await wallets.recordAliases(wallet, [alias])
             await wallets.takeOverAlias(wallet, alias)
           }
           return of.commit(order)

@@ -94,7 +94,7 @@ async function pairAnswer({ wallets, approvals }: Accounts, { query }: Call): Pr
   const [after] = cursorPlaces(query, 1) ?? []
   if (limit === undefined) return wrongLimit
   if (after === undefined) return wrongCursor
-  const pair = [await wallets.find(paying), await wallets.find(approved)] as const
+  const pair = [await wallets.resolve(paying), await wallets.resolve(approved)] as const
   const amount = await approvals.pairSum(...pair)
   const { open, next } = await approvals.pair(...pair, after, limit)
   if (open.length === 0 && after === '') {

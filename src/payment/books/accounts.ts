@@ -61,7 +61,7 @@ export class Accounts {
 
   /** Undefined: nobody has ever put credits there, or shared any with it. */
   async balance(address: string): Promise<BalanceView | undefined> {
-    const wallet = await this.wallets.find(address)
+    const wallet = await this.wallets.resolve(address)
     const { given, received } = await this.approvals.sums(wallet)
     const account = await this.ledger.account(accountOf(wallet))
     if (account === undefined && received === 0n) return undefined
@@ -79,7 +79,7 @@ export class Accounts {
 
   /** Approvals of one wallet on both sides, so many of each at most; empty lists where there are none. */
   async approvalsOf(address: string, from: SharesPlace = fromStart, limit = 100): Promise<SharesPage> {
-    const wallet = await this.wallets.find(address)
+    const wallet = await this.wallets.resolve(address)
     const list = async (
       side: Side,
     ): Promise<{ readonly views: readonly ApprovalView[]; readonly next: string | undefined }> => {
@@ -124,8 +124,8 @@ export class Accounts {
     after: HistoryPlace | undefined,
     limit: number,
   ): Promise<{ readonly page: readonly Transfer[]; readonly next: HistoryPlace | undefined }> {
-    const wallet = await this.wallets.find(address)
-    const names = await this.wallets.names(wallet)
+    const wallet = await this.wallets.resolve(address)
+    const names = await this.wallets.addressesOf(wallet)
     const from = after === undefined ? '' : placeText(after)
     const { places, next } = await namesPage(this.ledger, historyKind, names, from, limit)
     const ids = places.map((place) => placeOf(place).id)

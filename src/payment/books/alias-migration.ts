@@ -32,11 +32,11 @@ export async function moveAliases(
   let count = 0
   for (const [wallet, aliases] of used) {
     aliases.sort((one, other) => (one.received < other.received ? 1 : -1))
-    await wallets.name(
+    await wallets.recordAliases(
       wallet,
       aliases.map(({ alias }) => alias),
     )
-    const names = new Set(await wallets.names(wallet))
+    const names = new Set(await wallets.addressesOf(wallet))
     const left = aliases.filter(({ alias }) => !names.has(alias)).length
     count += aliases.length - left
     if (left > 0) log.warn({ wallet, left }, 'a wallet has more aliases than are looked under')

@@ -106,7 +106,7 @@ async function moveOne(
     const outcome = await ledger.commit({ transfers: [], records })
     return isRejected(outcome) || left === 0n ? 'over' : 'moved'
   }
-  const wallet = await wallets.find(approval.payer)
+  const wallet = await wallets.resolve(approval.payer)
   const { order } = endingOf(stored, { why: 'revoked', ...meant, left, wallet, attempt: 0 })
   const outcome = await ledger.commit({ ...order, records: [...records, ...(order.records ?? [])] })
   // Another process that moves it at the same time makes the same transfer.

@@ -36,10 +36,10 @@ export interface ApprovalsPage {
   readonly next: string | undefined
 }
 
-/** An approval with the version that a commit expects: a refund to its account must find it unchanged. */
+/** An approval with the version that a commit expects: a refund to its account must find it conditions. */
 export interface StoredApproval {
   readonly approval: Approval
-  readonly unchanged: RecordChange
+  readonly conditions: RecordChange
 }
 
 /** Ended approvals that the answer to one item lists. */
@@ -84,8 +84,8 @@ export class Approvals {
     const isTime =
       expiresInSeconds === undefined || (Number.isSafeInteger(expiresInSeconds) && expiresInSeconds > 0)
     if (!isTime || expiresMs > lastMs) return denied(400, 'Invalid expiration')
-    const payer = await this.wallets.find(payingAddress)
-    const approved = await this.wallets.find(approvedAddress)
+    const payer = await this.wallets.resolve(payingAddress)
+    const approved = await this.wallets.resolve(approvedAddress)
     if (payer === approved) return denied(400, 'Invalid approved address')
     const before = await this.find(itemId)
     if (before !== undefined) return this.view(before)
@@ -108,8 +108,8 @@ export class Approvals {
     payingAddress,
     approvedAddress,
   }: RevokeOrder): Promise<readonly ApprovalView[] | Denied> {
-    const payer = await this.wallets.find(payingAddress)
-    const approved = await this.wallets.find(approvedAddress)
+    const payer = await this.wallets.resolve(payingAddress)
+    const approved = await this.wallets.resolve(approvedAddress)
     const before = await this.#revokedBy(itemId)
     const cameMs = Math.min(...before.map(({ ended }) => ended?.atMs ?? Number.POSITIVE_INFINITY))
     const ended: Approval[] = []
@@ -138,14 +138,14 @@ export class Approvals {
     return new Map(
       found.map((record) => {
         const { key, value, version } = record
-        return [key, { approval: read(record), unchanged: { kind, key, value, expected: version } }]
+        return [key, { approval: read(record), conditions: { kind, key, value, expected: version } }]
       }),
     )
   }
 
   /** Approvals of a wallet that can pay: the largest first, of equal ones the earliest to end. `after`: of the page before. */
   async page(side: Side, wallet: string, after: string, limit: number): Promise<ApprovalsPage> {
-    const names = await this.wallets.names(wallet)
+    const names = await this.wallets.addressesOf(wallet)
     return this.#opened(await namesPage(this.ledger, indexKinds[side], names, after, limit))
   }
 
@@ -167,7 +167,7 @@ export class Approvals {
   /** What is left of all approvals that a wallet has given, and received. What is over at this moment may be ended first. */
   async sums(wallet: string): Promise<Readonly<Record<Side, bigint>>> {
     await this.#expireDue()
-    const names = await this.wallets.names(wallet)
+    const names = await this.wallets.addressesOf(wallet)
     return {
       given: await this.#sum(names.map(sumKeys.given)),
       received: await this.#sum(names.map(sumKeys.received)),
@@ -216,7 +216,7 @@ export class Approvals {
 
   /** How the keys of a pair begin, by any of the addresses of both. */
   async #pairNames(payer: string, approved: string): Promise<string[]> {
-    const [ours = [], theirs = []] = await this.wallets.namesOf([payer, approved])
+    const [ours = [], theirs = []] = await this.wallets.addressesOfAll([payer, approved])
     return pairNames(ours, theirs)
   }
 
@@ -233,9 +233,9 @@ export class Approvals {
       if (stored === undefined || read(stored).ended !== undefined) return undefined
       const left = await this.left(approval)
       const end = { why, atMs: why === 'expired' ? expiresMs : this.now(), by }
-      const { wallet, unchanged } = await this.wallets.place(payer)
+      const { wallet, conditions } = await this.wallets.forCommit(payer)
       const { order, ended } = endingOf(stored, { ...end, left, wallet, attempt })
-      const records = [...(order.records ?? []), ...unchanged]
+      const records = [...(order.records ?? []), ...conditions]
       const outcome = await this.ledger.commit({ ...order, records })
       if (!isRejected(outcome)) return ended
       // Somebody has spent of it, or ended it, between the reading and the writing.

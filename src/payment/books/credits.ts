@@ -23,7 +23,7 @@ import { SharedCredits, totalLeft } from './shared-credits.js'
 import { accountOf, type Wallets } from './wallets.js'
 
 /** An order to reserve credits under a name, for any purpose. */
-export interface HoldOrder extends Payer {
+export interface ReserveForOrder extends Payer {
   readonly itemId: string
   readonly bytes: number
   readonly purpose: Purpose
@@ -59,7 +59,7 @@ export class LedgerCredits implements CreditsPort {
   readonly #shared: SharedCredits
   readonly #price: CreditsParts['price']
   readonly #turns: CheckTurns | undefined
-  readonly #reservations: Pick<Reservations, 'find' | 'hold' | 'settle' | 'refund' | 'withdraw'>
+  readonly #reservations: Pick<Reservations, 'find' | 'reserve' | 'settle' | 'refund' | 'withdraw'>
 
   constructor({ ledger, wallets, approvals, price, reservations, turns }: CreditsParts) {
     this.#turns = turns
@@ -83,11 +83,12 @@ export class LedgerCredits implements CreditsPort {
   async #check({ bytes, itemId, ...payer }: CheckOrder): Promise<Checked | Refusal> {
     const winc = await this.#price(bytes)
     if (isRefusal(winc)) return winc
-    const held = itemId === undefined ? undefined : (await this.#reservations.find(itemId))?.reservation
-    if (isReserved(held) && covers(held, bytes, winc))
-      return { isEnough: true, isUnknownWallet: false, winc: String(winc), balance: totalOf(held) }
+    const reservation =
+      itemId === undefined ? undefined : (await this.#reservations.find(itemId))?.reservation
+    if (isReserved(reservation) && covers(reservation, bytes, winc))
+      return { isEnough: true, isUnknownWallet: false, winc: String(winc), balance: totalOf(reservation) }
     // Anybody may have named this payer, so nothing is written: what lies at its alias is added up with the rest.
-    const signer = await this.#wallets.find(payer.address)
+    const signer = await this.#wallets.resolve(payer.address)
     const aliases = payer.alias === undefined || payer.alias === signer ? [] : [payer.alias]
     const shared = totalLeft(await this.#shared.chosen(payer.paidBy, signer, winc, aliases))
     const accounts = await this.#ledger.accountsNamed([signer, ...aliases].map(accountOf))
@@ -98,13 +99,13 @@ export class LedgerCredits implements CreditsPort {
   }
 
   reserve(order: ReserveOrder): Promise<Reserved | Unpaid | Refusal> {
-    return this.hold({ ...order, purpose: 'upload', winc: () => this.#price(order.bytes) })
+    return this.reserveFor({ ...order, purpose: 'upload', winc: () => this.#price(order.bytes) })
   }
 
   /** Reserves credits: `settle` or `refund` of the same name must follow. A repeated order gets the first reservation. */
-  async hold(order: HoldOrder): Promise<Reserved | Unpaid | Refusal> {
+  async reserveFor(order: ReserveForOrder): Promise<Reserved | Unpaid | Refusal> {
     const { itemId, bytes, purpose, winc, ticket, service, records } = order
-    const held = await this.#reservations.hold({
+    const outcome = await this.#reservations.reserve({
       itemId,
       bytes,
       purpose,
@@ -116,16 +117,16 @@ export class LedgerCredits implements CreditsPort {
       wallet: () => this.#signer(order),
       plan: (wallet, missing) => this.#plan(order, wallet, missing),
     })
-    if (isRefusal(held)) return held
-    if (held.paid) return { paid: true, winc: String(held.winc) }
-    const unpaid = await this.#unpaid(held.wallet, held.winc)
-    return held.elsewhere === undefined ? unpaid : { ...unpaid, elsewhere: held.elsewhere }
+    if (isRefusal(outcome)) return outcome
+    if (outcome.paid) return { paid: true, winc: String(outcome.winc) }
+    const unpaid = await this.#unpaid(outcome.wallet, outcome.winc)
+    return outcome.elsewhere === undefined ? unpaid : { ...unpaid, elsewhere: outcome.elsewhere }
   }
 
   /** The wallet that has reserved for an item; undefined where none has. */
   async ownerOf(itemId: string): Promise<string | undefined> {
     const found = await this.#reservations.find(itemId)
-    return found && this.#wallets.find(found.reservation.address)
+    return found && this.#wallets.resolve(found.reservation.address)
   }
 
   settle(itemId: string): Promise<{ readonly winc: string } | Refusal> {
@@ -153,7 +154,7 @@ export class LedgerCredits implements CreditsPort {
   /** The wallet of who has signed an order. Only then: it moves what lies at the alias to the wallet. */
   async #signer({ address, alias }: Signer): Promise<string> {
     if (alias !== undefined) await this.#wallets.takeOverAlias(address, alias)
-    return this.#wallets.find(address)
+    return this.#wallets.resolve(address)
   }
 
   /** Who gives how much; undefined where the approvals alone must be enough and are not. */

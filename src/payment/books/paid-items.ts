@@ -1,13 +1,13 @@
 import { isRejected, type MoneyLedger } from '../../ledger/ledger-port.js'
 import { isBeyond } from '../credits-port.js'
 import {
-  changed,
   elsewhere,
   isOfPayment,
   isReserved,
   type Orderer,
   partId,
   type Reservation,
+  reservationChange,
   reservationKind,
   serviceOf,
   totalOf,
@@ -75,7 +75,7 @@ export async function paidFor(
     if (isBeyond(held.bytes, bytes) || !(isOver || isOfPayment(held))) return undefined
     const winc = BigInt(totalOf(held))
     if (isOver || isNoted(held, orderer)) return winc
-    const records = [changed(itemId, { ...held, ...serviceOf(orderer) }, found?.version)]
+    const records = [reservationChange(itemId, { ...held, ...serviceOf(orderer) }, found?.version)]
     if (!isRejected(await ledger.commit({ transfers: [], records }))) return winc
   }
   return 'held'

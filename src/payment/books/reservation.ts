@@ -9,7 +9,7 @@ export const paidPrefix = 'x402:'
 /** The ledger's account that spent credits go to. */
 export const revenue = 'revenue'
 
-/** What was held back for an item. */
+/** What was reserved for an item. */
 export interface Reservation {
   /** From 0; one more after each refund, so that an item that comes again is charged again. */
   readonly attempt: number
@@ -22,14 +22,14 @@ export interface Reservation {
   readonly finished?: UsdcFinished
   /** What the reservation pays for; absent: an upload. */
   readonly purpose?: Purpose
-  /** Name of the order that has it held back. */
+  /** Name of the order that reserved it. */
   readonly ticket?: string
-  /** The upload service that has it held back or has spent it, and since when (milliseconds since 1970). */
+  /** The upload service that reserved or spent it, and since when (milliseconds since 1970). */
   readonly service?: string
   readonly heldMs?: number
   /** Names of other orders that were answered with this reservation, such as those of another service. */
   readonly joined?: readonly string[]
-  /** Names of orders that were withdrawn, the youngest last: one that comes now holds nothing back. */
+  /** Names of orders that were withdrawn, the youngest last: one that comes now reserves nothing. */
   readonly withdrawn?: readonly string[]
 }
 
@@ -49,7 +49,7 @@ export function serviceOf({ service, atMs = 0 }: Orderer): Pick<Reservation, 'se
 }
 
 /**
- * Whether another upload service has accepted the item, or is about to. One that has it held back for long is gone: then who asks
+ * Whether another upload service has accepted the item, or is about to. One that reserved it long ago is gone: then who asks
  * takes its place. A payment for the item alone is nobody's until a service counts on it.
  */
 export function elsewhere(
@@ -65,7 +65,7 @@ export function elsewhere(
 
 /** Whether the service that a record names may still accept the item by it. */
 function isCountedOn(held: Reservation): boolean {
-  return isOfPayment(held) || holdersOf(held).length > 0
+  return isOfPayment(held) || ticketsOf(held).length > 0
 }
 
 /** Which upload service has what takes the place of `before`: the one that has that, unless it is gone; else the orderer. */
@@ -79,47 +79,47 @@ export function serviceAfter(
 }
 
 /** Stands for an item that only withdrawn orders are known of. */
-export const nothingHeld: Reservation = { attempt: -1, address: '', bytes: 0, parts: [], refunded: true }
+export const nothingReserved: Reservation = { attempt: -1, address: '', bytes: 0, parts: [], refunded: true }
 /** Orders of one item that are known to be withdrawn: the next one is given only when the one before is over. */
 const withdrawnMax = 16
 
 /** Orders of one item that are under way: each upload service has one. */
-export const holdersMax = 64
+export const ticketsMax = 64
 
-/** Whether something is held back, or spent, for the item. */
+/** Whether something is reserved, or spent, for the item. */
 export function isReserved(reservation: Reservation | undefined): reservation is Reservation {
   return reservation !== undefined && reservation.refunded !== true
 }
 
 /**
- * Whether a payment for this item alone is held back. Nobody withdraws a payment: its item can be uploaded at any time, and so it
+ * Whether a payment for this item alone is reserved. Nobody withdraws a payment: its item can be uploaded at any time, and so it
  * stays, whatever becomes of other orders that count on it.
  */
 export function isOfPayment({ parts }: Reservation): boolean {
   return parts.some(({ account }) => account.startsWith(paidPrefix))
 }
 
-/** Whether what is held back is for so many bytes, or as much as they cost. */
+/** Whether what is reserved is for so many bytes, or as much as they cost. */
 export function covers(held: Reservation, bytes: number, winc: bigint): boolean {
   return !isBeyond(held.bytes, bytes) || BigInt(totalOf(held)) >= winc
 }
 
 /** The same for so many bytes, which it covers: it does later, too, whatever they cost then. */
-export function countedFor(held: Reservation, bytes: number): Reservation {
+export function grownTo(held: Reservation, bytes: number): Reservation {
   return isBeyond(held.bytes, bytes) ? { ...held, bytes } : held
 }
 
-/** Orders that count on what is held back: it stays until the last one is withdrawn. */
-export function holdersOf({ ticket, joined = [] }: Reservation): readonly string[] {
+/** Orders that count on what is reserved: it stays until the last one is withdrawn. */
+export function ticketsOf({ ticket, joined = [] }: Reservation): readonly string[] {
   return ticket === undefined ? joined : [ticket, ...joined]
 }
 
-/** The reservation with the orders that count on it. */
-export function heldBy(
+/** The reservation with the tickets of the orders that count on it. */
+export function withTickets(
   { ticket: _, joined: __, ...rest }: Reservation,
-  holders: readonly string[],
+  tickets: readonly string[],
 ): Reservation {
-  const [ticket, ...joined] = holders
+  const [ticket, ...joined] = tickets
   return {
     ...rest,
     ...(ticket === undefined ? {} : { ticket }),
@@ -128,25 +128,25 @@ export function heldBy(
 }
 
 /** The reservation without an order. A payment stays, and is nobody's again where nobody counts on it any more. */
-export function heldWithout(before: Reservation, ticket: string): Reservation {
-  const holders = holdersOf(before)
-  const others = holders.filter((one) => one !== ticket)
+export function withoutTicket(before: Reservation, ticket: string): Reservation {
+  const tickets = ticketsOf(before)
+  const others = tickets.filter((one) => one !== ticket)
   const { service: _, heldMs: __, ...free } = before
-  const isFree = isOfPayment(before) && others.length === 0 && holders.length > 0
-  return heldBy(isFree ? free : before, others)
+  const isFree = isOfPayment(before) && others.length === 0 && tickets.length > 0
+  return withTickets(isFree ? free : before, others)
 }
 
 /** The reservation when an order is withdrawn. */
-export function withdrawnBy(before: Reservation, ticket: string): Reservation {
+export function withWithdrawn(before: Reservation, ticket: string): Reservation {
   return { ...before, withdrawn: [...(before.withdrawn ?? []), ticket].slice(-withdrawnMax) }
 }
 
 /** What a later reservation of the same item keeps from the one before. */
-export function carriedOver(before: Reservation | undefined): Pick<Reservation, 'withdrawn'> {
+export function withdrawnOf(before: Reservation | undefined): Pick<Reservation, 'withdrawn'> {
   return before?.withdrawn === undefined ? {} : { withdrawn: before.withdrawn }
 }
 
-/** What credits are held back for. */
+/** What credits are reserved for. */
 export type Purpose = 'upload' | 'arns_purchase'
 
 export const reservationKind = 'reservation'
@@ -157,8 +157,11 @@ export const partId = (
   part: number,
 ): string => `${what}:${itemId}:${attempt}:${part}`
 
-/** The transfers that hold it back. */
-export function holds(itemId: string, { attempt, parts, purpose = 'upload' }: Reservation): MoveOrder[] {
+/** The transfers that reserve it. */
+export function reserveTransfers(
+  itemId: string,
+  { attempt, parts, purpose = 'upload' }: Reservation,
+): MoveOrder[] {
   return parts.map(({ account, winc }, part) => ({
     id: partId('reserve', itemId, attempt, part),
     kind: 'pending',
@@ -176,7 +179,10 @@ export function totalOf({ parts }: Reservation): string {
 }
 
 /** The transfers that spend all of it. */
-export function settlements(itemId: string, { attempt, parts, purpose = 'upload' }: Reservation): EndOrder[] {
+export function settleTransfers(
+  itemId: string,
+  { attempt, parts, purpose = 'upload' }: Reservation,
+): EndOrder[] {
   return parts.map((_, part) => ({
     id: partId('settle', itemId, attempt, part),
     kind: 'post',
@@ -186,8 +192,8 @@ export function settlements(itemId: string, { attempt, parts, purpose = 'upload'
   }))
 }
 
-/** The transfers that spend what was used of a payment, and give the rest back to an account. */
-export function endings(
+/** The transfers that spend what was used of a payment, and refund the rest to an account. */
+export function finishTransfers(
   itemId: string,
   { attempt, parts }: Reservation,
   rest: string,
@@ -220,6 +226,6 @@ export function brokenReservation(itemId: string, why: string): Refusal {
 }
 
 /** The record of an item as it becomes. `before`: its version; absent: there is none. */
-export function changed(itemId: string, reservation: Reservation, before = 0): RecordChange {
+export function reservationChange(itemId: string, reservation: Reservation, before = 0): RecordChange {
   return { kind: reservationKind, key: itemId, value: JSON.stringify(reservation), expected: before }
 }

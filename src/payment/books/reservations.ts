@@ -2,32 +2,32 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { type CommitOrder, isRejected, type RecordChange } from '../../ledger/ledger-port.js'
 import type { MoveOrder } from '../../ledger/transfer.js'
 import { isBeyond, type UsdcFinished, usdcShare } from '../credits-port.js'
-import { type BackParts, givenBack } from './given-back.js'
 import { type FoundReservation, findReservation, isSpent, paidFor, takenElsewhere } from './paid-items.js'
+import { type RefundParts, refundTransfers } from './refund-transfers.js'
 import {
   brokenReservation,
-  carriedOver,
-  changed,
-  countedFor,
   covers,
   elsewhere,
-  endings,
-  heldBy,
-  heldWithout,
-  holdersMax,
-  holdersOf,
-  holds,
+  finishTransfers,
+  grownTo,
   isOfPayment,
   isReserved,
-  nothingHeld,
+  nothingReserved,
   type Orderer,
   type Purpose,
   type Reservation,
+  reservationChange,
+  reserveTransfers,
   serviceAfter,
   serviceOf,
-  settlements,
+  settleTransfers,
+  ticketsMax,
+  ticketsOf,
   totalOf,
-  withdrawnBy,
+  withdrawnOf,
+  withoutTicket,
+  withTickets,
+  withWithdrawn,
 } from './reservation.js'
 import { accountOf } from './wallets.js'
 
@@ -37,12 +37,12 @@ export interface PayersPlan {
   readonly records: readonly RecordChange[]
 }
 
-/** An order to hold credits back. */
-export interface CreditsHold extends Orderer {
+/** An order to reserve credits. */
+export interface ReserveCredits extends Orderer {
   readonly itemId: string
   readonly bytes: number
   readonly purpose: Purpose
-  /** Written in the same commit, where something is held back anew. */
+  /** Written in the same commit, where something is reserved anew. */
   readonly records: readonly RecordChange[] | undefined
   /** What the item costs. */
   readonly winc: () => Promise<bigint | Refusal>
@@ -53,24 +53,24 @@ export interface CreditsHold extends Orderer {
 }
 
 /** Money that comes in for one item alone. */
-export interface PaymentHold extends Orderer {
+export interface ReservePayment extends Orderer {
   readonly itemId: string
   readonly bytes: number
   /** Wallet that gets what is not used. */
   readonly address: string
   /** The transfer by which it comes in, to an account of its own. */
-  readonly coming: MoveOrder
-  /** The part that is held back; the rest goes to the wallet at once. */
-  readonly hold: bigint
+  readonly incoming: MoveOrder
+  /** The part that is reserved; the rest goes to the wallet at once. */
+  readonly reserved: bigint
 }
 
-export interface ReservationsParts extends BackParts {
-  /** An item was accepted, and nothing is held back for it. */
+export interface ReservationsParts extends RefundParts {
+  /** An item was accepted, and nothing is reserved for it. */
   readonly onMissing?: (itemId: string) => void
 }
 
-/** `paid`: it is held back, or was spent. Else it was not; `winc` is what it costs. */
-interface Held {
+/** `paid`: it is reserved, or was spent. Else it was not; `winc` is what it costs. */
+interface ReserveOutcome {
   readonly paid: boolean
   readonly winc: bigint
   readonly wallet: string
@@ -83,12 +83,12 @@ const attemptsMax = 100
 const othersActed: ReadonlySet<string> = new Set(['conflict', 'differs', 'ended'])
 
 /**
- * What is held back for items: the one writer of these records, whatever pays. The rules:
+ * What is reserved for items: the one writer of these records, whatever pays. The rules:
  *
- * - An item has one reservation. Orders count on it only where it covers their bytes, and each that does not, holds anew what
- *   they need, in one commit with the return of what was too little.
- * - Credits are held back until the last order that counts on them is withdrawn.
- * - A payment for the item is held back until it is spent: no order withdraws it. It takes the place of credits.
+ * - An item has one reservation. Orders count on it only where it covers their bytes, and each that does not, reserves anew
+ *   what they need, in one commit with the refund of what was too little.
+ * - Credits are reserved until the last order that counts on them is withdrawn.
+ * - A payment for the item is reserved until it is spent: no order withdraws it. It takes the place of credits.
  * - What is spent has paid for an accepted item. It stays.
  */
 export class Reservations {
@@ -112,16 +112,16 @@ export class Reservations {
   }
 
   /** `settle` or `refund` of the same name must follow. A repeated order gets the first reservation. */
-  hold(order: CreditsHold): Promise<Held | Refusal> {
-    return this.#inTurn(order.itemId, () => this.#hold(order))
+  reserve(order: ReserveCredits): Promise<ReserveOutcome | Refusal> {
+    return this.#inTurn(order.itemId, () => this.#reserve(order))
   }
 
   /**
-   * A payment came in, once for each `coming.id`. It is held back for the item, unless a payment or spent credits pay for it
+   * A payment came in, once for each `incoming.id`. It is reserved for the item, unless a payment or spent credits pay for it
    * already, or credits for a larger one: then all of it becomes credits of the wallet.
    */
-  holdPayment(order: PaymentHold): Promise<'credited' | 'known'> {
-    return this.#inTurn(order.itemId, () => this.#holdPayment(order))
+  reservePayment(order: ReservePayment): Promise<'credited' | 'known'> {
+    return this.#inTurn(order.itemId, () => this.#reservePayment(order))
   }
 
   refund(itemId: string): Promise<{ readonly winc: string } | Refusal> {
@@ -147,7 +147,7 @@ export class Reservations {
     return mine
   }
 
-  async #hold(order: CreditsHold): Promise<Held | Refusal> {
+  async #reserve(order: ReserveCredits): Promise<ReserveOutcome | Refusal> {
     const { itemId, bytes, purpose, ticket } = order
     const wallet = await order.wallet()
     for (let tries = 0; tries < attemptsMax; tries += 1) {
@@ -168,14 +168,17 @@ export class Reservations {
       if (plan === undefined) return { paid: false, winc, wallet }
       const attempt = before === undefined ? 0 : before.attempt + 1
       const named = { ...(ticket === undefined ? {} : { ticket }), ...serviceOf(order) }
-      const facts = { attempt, address: wallet, bytes, parts: plan.parts, ...named, ...carriedOver(before) }
+      const facts = { attempt, address: wallet, bytes, parts: plan.parts, ...named, ...withdrawnOf(before) }
       const reservation: Reservation = purpose === 'upload' ? facts : { ...facts, purpose }
       const records = [
-        changed(itemId, reservation, found?.version),
+        reservationChange(itemId, reservation, found?.version),
         ...plan.records,
         ...(order.records ?? []),
       ]
-      const outcome = await this.parts.ledger.commit({ transfers: holds(itemId, reservation), records })
+      const outcome = await this.parts.ledger.commit({
+        transfers: reserveTransfers(itemId, reservation),
+        records,
+      })
       // It was carried out before: for this order, or for that of another service.
       if (!isRejected(outcome) && outcome.existed) continue
       if (!isRejected(outcome)) return { paid: true, winc, wallet }
@@ -190,112 +193,112 @@ export class Reservations {
   }
 
   /**
-   * Writes down that this order counts on what is held back, so that the order that has it held back does not take it away. What
-   * was spent stays anyway. What is too little is given back.
+   * Records that this order counts on what is reserved, so that the order that reserved it does not take it away. What was
+   * spent stays anyway. What is too little is refunded.
    */
   async #join(
     found: FoundReservation,
-    order: CreditsHold,
+    order: ReserveCredits,
     winc: bigint,
-  ): Promise<Omit<Held, 'wallet'> | Refusal | 'changed'> {
+  ): Promise<Omit<ReserveOutcome, 'wallet'> | Refusal | 'changed'> {
     const { itemId, bytes, ticket } = order
-    const { reservation: held, version } = found
-    const holders = holdersOf(held)
-    const isSpent = await this.#isSpent(itemId, held)
-    const other = elsewhere(held, order, isSpent)
+    const { reservation, version } = found
+    const tickets = ticketsOf(reservation)
+    const isSpent = await this.#isSpent(itemId, reservation)
+    const other = elsewhere(reservation, order, isSpent)
     if (other !== undefined) return { paid: false, winc, elsewhere: other }
-    if (!covers(held, bytes, winc)) {
+    if (!covers(reservation, bytes, winc)) {
       if (isSpent) return { paid: false, winc }
       // An item has one size: this happens only where two services state it differently.
-      if (holders.some((one) => one !== ticket))
+      if (tickets.some((one) => one !== ticket))
         return refuse('busy', 'self', `item ${itemId}: another order for it is under way`)
       // Anybody may pay for any item, of any stated size: a sum that is too small becomes credits, and the item is paid anew.
-      await this.#giveBack(itemId, found)
+      await this.#refundFound(itemId, found)
       return 'changed'
     }
-    const paid = { paid: true, winc: BigInt(totalOf(held)) } as const
-    const counted = countedFor(held, bytes)
-    const isNew = ticket !== undefined && !holders.includes(ticket)
-    if (isSpent || (!isNew && counted === held)) return paid
-    if (isNew && holders.length >= holdersMax)
+    const paid = { paid: true, winc: BigInt(totalOf(reservation)) } as const
+    const counted = grownTo(reservation, bytes)
+    const isNew = ticket !== undefined && !tickets.includes(ticket)
+    if (isSpent || (!isNew && counted === reservation)) return paid
+    if (isNew && tickets.length >= ticketsMax)
       return refuse('busy', 'self', `item ${itemId}: too many orders at once`)
-    const joined = { ...heldBy(counted, isNew ? [...holders, ticket] : holders), ...serviceOf(order) }
-    const records = [changed(itemId, joined, version)]
+    const joined = { ...withTickets(counted, isNew ? [...tickets, ticket] : tickets), ...serviceOf(order) }
+    const records = [reservationChange(itemId, joined, version)]
     return isRejected(await this.parts.ledger.commit({ transfers: [], records })) ? 'changed' : paid
   }
 
-  async #holdPayment(order: PaymentHold): Promise<'credited' | 'known'> {
-    const { coming } = order
+  async #reservePayment(order: ReservePayment): Promise<'credited' | 'known'> {
+    const { incoming } = order
     const { ledger } = this.parts
     for (let tries = 0; tries < attemptsMax; tries += 1) {
-      const outcome = await ledger.commit(await this.#paying(order))
+      const outcome = await ledger.commit(await this.#paymentCommit(order))
       if (!isRejected(outcome)) return outcome.existed ? 'known' : 'credited'
-      if ((await ledger.transfer(coming.id)) !== undefined) return 'known'
+      if ((await ledger.transfer(incoming.id)) !== undefined) return 'known'
       if (!othersActed.has(outcome.rejected))
-        throw new Error(`payment ${coming.id}: ${outcome.rejected} at ${outcome.at}`)
+        throw new Error(`payment ${incoming.id}: ${outcome.rejected} at ${outcome.at}`)
     }
-    throw new Error(`payment ${coming.id}: others change the same item`)
+    throw new Error(`payment ${incoming.id}: others change the same item`)
   }
 
-  async #paying(order: PaymentHold): Promise<CommitOrder> {
-    const { itemId, bytes, address, coming, hold } = order
-    const { credit: account, amount } = coming
+  async #paymentCommit(order: ReservePayment): Promise<CommitOrder> {
+    const { itemId, bytes, address, incoming, reserved } = order
+    const { credit: account, amount } = incoming
     const found = await this.find(itemId)
     const before = found?.reservation
-    const isWanted = await this.#isWanted(itemId, before, bytes, hold)
-    const { wallet, unchanged } = await this.parts.wallets.place(address)
+    const isWanted = await this.#isWanted(itemId, before, bytes, reserved)
+    const { wallet, conditions } = await this.parts.wallets.forCommit(address)
     const rest: MoveOrder = {
-      id: `${coming.id}:rest`,
+      id: `${incoming.id}:rest`,
       kind: 'posted',
       debit: account,
       credit: accountOf(wallet),
-      amount: isWanted ? amount - hold : amount,
+      amount: isWanted ? amount - reserved : amount,
       reason: 'x402_rest',
       reference: itemId,
     }
     const resting = rest.amount > 0n ? [rest] : []
     if (!isWanted && before !== undefined) {
       const isCounted = isOfPayment(before) && !(await this.#isSpent(itemId, before))
-      const kept = isCounted ? countedFor(before, bytes) : before
+      const kept = isCounted ? grownTo(before, bytes) : before
       return {
-        transfers: [coming, ...resting],
-        records: [changed(itemId, kept, found?.version), ...unchanged],
+        transfers: [incoming, ...resting],
+        records: [reservationChange(itemId, kept, found?.version), ...conditions],
       }
     }
     const isInPlace = found !== undefined && isReserved(before)
     const back = isInPlace
-      ? await givenBack(this.parts, itemId, found.reservation)
+      ? await refundTransfers(this.parts, itemId, found.reservation)
       : { transfers: [], records: [] }
     const facts: Reservation = {
       attempt: before === undefined ? 0 : before.attempt + 1,
       address: wallet,
       bytes: isInPlace ? Math.max(bytes, found.reservation.bytes) : bytes,
-      parts: [{ account, winc: String(hold) }],
+      parts: [{ account, winc: String(reserved) }],
       ...serviceAfter(before, order),
-      ...carriedOver(before),
+      ...withdrawnOf(before),
     }
-    const reservation = heldBy(facts, isInPlace ? holdersOf(found.reservation) : [])
+    const reservation = withTickets(facts, isInPlace ? ticketsOf(found.reservation) : [])
     return {
-      transfers: [...back.transfers, coming, ...holds(itemId, reservation), ...resting],
+      transfers: [...back.transfers, incoming, ...reserveTransfers(itemId, reservation), ...resting],
       records: [
-        changed(itemId, reservation, found?.version),
+        reservationChange(itemId, reservation, found?.version),
         ...back.records,
-        ...(resting.length === 0 ? [] : unchanged),
+        ...(resting.length === 0 ? [] : conditions),
       ],
     }
   }
 
-  /** Whether a payment for so many bytes is to be held back in place of what is there. */
+  /** Whether a payment for so many bytes is to be reserved in place of what is there. */
   async #isWanted(
     itemId: string,
     before: Reservation | undefined,
     bytes: number,
-    hold: bigint,
+    reserved: bigint,
   ): Promise<boolean> {
     if (!isReserved(before)) return true
     if (await this.#isSpent(itemId, before)) return false
-    if (isOfPayment(before)) return !covers(before, bytes, hold)
-    return bytes >= before.bytes || hold >= BigInt(totalOf(before))
+    if (isOfPayment(before)) return !covers(before, bytes, reserved)
+    return bytes >= before.bytes || reserved >= BigInt(totalOf(before))
   }
 
   /** The item was accepted. */
@@ -308,10 +311,10 @@ export class Reservations {
         return { winc: '0' }
       }
       if (reservation.finished !== undefined) return { winc: reservation.finished.winc }
-      const outcome = await this.parts.ledger.commit({ transfers: settlements(itemId, reservation) })
+      const outcome = await this.parts.ledger.commit({ transfers: settleTransfers(itemId, reservation) })
       if (!isRejected(outcome)) return { winc: totalOf(reservation) }
       why = outcome.rejected
-      // Else a payment took its place, or it was given back or finished meanwhile.
+      // Else a payment took its place, or it was refunded or finished meanwhile.
       if (!othersActed.has(why)) break
     }
     return brokenReservation(itemId, why)
@@ -334,9 +337,9 @@ export class Reservations {
       }
       const finished = usdcShare(BigInt(part.winc), reservation.bytes, actual)
       const ended: Reservation = { ...reservation, parts: [{ ...part, winc: finished.winc }], finished }
-      const { wallet, unchanged } = await this.parts.wallets.place(reservation.address)
-      const transfers = endings(itemId, reservation, accountOf(wallet), finished)
-      const records = [changed(itemId, ended, found.version), ...unchanged]
+      const { wallet, conditions } = await this.parts.wallets.forCommit(reservation.address)
+      const transfers = finishTransfers(itemId, reservation, accountOf(wallet), finished)
+      const records = [reservationChange(itemId, ended, found.version), ...conditions]
       if (!isRejected(await this.parts.ledger.commit({ transfers, records }))) return finished
       // It was settled as it is, by an order that knows nothing of sizes.
       if (await this.#isSpent(itemId, reservation)) {
@@ -352,7 +355,7 @@ export class Reservations {
       const found = await this.find(itemId)
       if (found === undefined) return { winc: '0' }
       const winc = totalOf(found.reservation)
-      if (found.reservation.refunded === true || (await this.#giveBack(itemId, found))) return { winc }
+      if (found.reservation.refunded === true || (await this.#refundFound(itemId, found))) return { winc }
     }
     return refuse('busy', 'self', `item ${itemId} could not be refunded`)
   }
@@ -361,20 +364,20 @@ export class Reservations {
   async #withdraw(itemId: string, ticket: string): Promise<{ readonly winc: string } | Refusal> {
     for (let tries = 0; tries < attemptsMax; tries += 1) {
       const { reservation: before, version } = (await this.find(itemId)) ?? {
-        reservation: nothingHeld,
+        reservation: nothingReserved,
         version: 0,
       }
       if (before.withdrawn?.includes(ticket) === true)
         return { winc: before.refunded === true && before.ticket === ticket ? totalOf(before) : '0' }
-      const others = holdersOf(before).filter((one) => one !== ticket)
+      const others = ticketsOf(before).filter((one) => one !== ticket)
       const isOver = before.refunded === true || (await this.#isSpent(itemId, before))
       const isBack = !isOver && others.length === 0 && !isOfPayment(before)
-      const reservation = withdrawnBy(isOver || isBack ? before : heldWithout(before, ticket), ticket)
+      const reservation = withWithdrawn(isOver || isBack ? before : withoutTicket(before, ticket), ticket)
       if (isBack) {
-        if (await this.#giveBack(itemId, { reservation, version })) return { winc: totalOf(before) }
+        if (await this.#refundFound(itemId, { reservation, version })) return { winc: totalOf(before) }
         continue
       }
-      const records = [changed(itemId, reservation, version)]
+      const records = [reservationChange(itemId, reservation, version)]
       if (!isRejected(await this.parts.ledger.commit({ transfers: [], records }))) return { winc: '0' }
     }
     return refuse('busy', 'self', `item ${itemId} could not be withdrawn`)
@@ -386,9 +389,9 @@ export class Reservations {
   }
 
   /** False: it has changed meanwhile. */
-  async #giveBack(itemId: string, { reservation, version }: FoundReservation): Promise<boolean> {
-    const { transfers, records } = await givenBack(this.parts, itemId, reservation)
-    const given = changed(itemId, { ...reservation, refunded: true }, version)
+  async #refundFound(itemId: string, { reservation, version }: FoundReservation): Promise<boolean> {
+    const { transfers, records } = await refundTransfers(this.parts, itemId, reservation)
+    const given = reservationChange(itemId, { ...reservation, refunded: true }, version)
     return !isRejected(await this.parts.ledger.commit({ transfers, records: [given, ...records] }))
   }
 }

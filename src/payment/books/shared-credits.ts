@@ -31,7 +31,7 @@ interface Share {
 export class SharedCredits {
   constructor(
     private readonly ledger: Pick<MoneyLedger, 'recordsNamed' | 'recordSpans'>,
-    private readonly wallets: Pick<Wallets, 'findAll' | 'names' | 'namesOf'>,
+    private readonly wallets: Pick<Wallets, 'resolveAll' | 'addressesOf' | 'addressesOfAll'>,
     private readonly approvals: Pick<Approvals, 'open' | 'unexpired'>,
   ) {}
 
@@ -66,13 +66,13 @@ export class SharedCredits {
   /** The pairs of the named wallets with this one that have something left, each once, in the order of the names. */
   async #pairs(named: readonly string[], signer: string, aliases: readonly string[]): Promise<Pair[]> {
     if (named.length === 0) return []
-    const own = [...new Set([...(await this.wallets.names(signer)), ...aliases])]
+    const own = [...new Set([...(await this.wallets.addressesOf(signer)), ...aliases])]
     // Most have received nothing, and then no name is looked at.
     const received = await this.ledger.recordsNamed(sumKind, own.map(sumKeys.received))
     if (received.length === 0) return []
-    const payers = new Set(await this.wallets.findAll(named))
+    const payers = new Set(await this.wallets.resolveAll(named))
     payers.delete(signer)
-    const names = await this.wallets.namesOf([...payers])
+    const names = await this.wallets.addressesOfAll([...payers])
     const pairs = names.map((payer) => pairNames(payer, own))
     const sums = await this.ledger.recordsNamed(sumKind, pairs.flat().map(sumKeys.pairOf))
     const having = new Set(sums.map(({ key }) => key))

@@ -51,10 +51,10 @@ export const namesKind = 'wallet-aliases'
  */
 export const oldNameKind = 'alias-of'
 
-/** The wallet of an address, and the conditions of a commit that changes its credits. */
-export interface PlacedWallet {
+/** The wallet of an address, and the conditions under which a commit may change its credits. */
+export interface WalletForCommit {
   readonly wallet: string
-  readonly unchanged: readonly RecordChange[]
+  readonly conditions: readonly RecordChange[]
 }
 
 /** Aliases of one wallet: every question about it looks under each. A key has few (`aliasOf`). */
@@ -73,7 +73,7 @@ export class Wallets {
   constructor(private readonly ledger: MoneyLedger) {}
 
   /** The address that a wallet has its credits under. */
-  async find(address: string): Promise<string> {
+  async resolve(address: string): Promise<string> {
     const own = spelled(address)
     // Only an address of this shape can be the other name of a key.
     if (own.length !== 43) return own
@@ -82,7 +82,7 @@ export class Wallets {
   }
 
   /** The same for many addresses, in their order, in one question to the ledger. */
-  async findAll(addresses: readonly string[]): Promise<string[]> {
+  async resolveAll(addresses: readonly string[]): Promise<string[]> {
     const own = addresses.map(spelled)
     const possible = own.filter(({ length }) => length === 43)
     const found = await this.ledger.recordsNamed(aliasKind, possible)
@@ -95,13 +95,13 @@ export class Wallets {
    * between this read and the commit: credits at the alias would then be lost, and a debt there would be nobody's. The conditions
    * make such a commit a conflict.
    */
-  async place(address: string): Promise<PlacedWallet> {
-    return placed(address, await this.find(address))
+  async forCommit(address: string): Promise<WalletForCommit> {
+    return placed(address, await this.resolve(address))
   }
 
   /** The same for many addresses, in their order, in one question to the ledger. */
-  async placeAll(addresses: readonly string[]): Promise<PlacedWallet[]> {
-    const wallets = await this.findAll(addresses)
+  async forCommits(addresses: readonly string[]): Promise<WalletForCommit[]> {
+    const wallets = await this.resolveAll(addresses)
     return wallets.map((wallet, at) => placed(addresses[at] ?? wallet, wallet))
   }
 
@@ -115,23 +115,23 @@ export class Wallets {
     orderOf: (wallet: string) => CommitOrder,
   ): Promise<{ readonly wallet: string; readonly outcome: CommitOutcome }> {
     for (let tries = 1; ; tries += 1) {
-      const { wallet, unchanged } = await this.place(address)
+      const { wallet, conditions } = await this.forCommit(address)
       const { transfers, records = [] } = orderOf(wallet)
-      const outcome = await this.ledger.commit({ transfers, records: [...records, ...unchanged] })
-      const isTakenOver = isRejected(outcome) && unchanged.some(({ key }) => key === outcome.at)
+      const outcome = await this.ledger.commit({ transfers, records: [...records, ...conditions] })
+      const isTakenOver = isRejected(outcome) && conditions.some(({ key }) => key === outcome.at)
       // An alias is taken over once, and the wallet of a key has no such condition: the second order is the last.
       if (!isTakenOver || tries === 3) return { wallet, outcome }
     }
   }
 
   /** All addresses that records may name a wallet by: its own, and its aliases from before its key was seen. */
-  async names(wallet: string): Promise<readonly string[]> {
-    const [names = [wallet]] = await this.namesOf([wallet])
+  async addressesOf(wallet: string): Promise<readonly string[]> {
+    const [names = [wallet]] = await this.addressesOfAll([wallet])
     return names
   }
 
   /** The same for many wallets, in their order, in one question to the ledger. */
-  async namesOf(wallets: readonly string[]): Promise<(readonly string[])[]> {
+  async addressesOfAll(wallets: readonly string[]): Promise<(readonly string[])[]> {
     const found = await this.ledger.recordsNamed(namesKind, wallets)
     const aliases = new Map(found.map((record) => [record.key, aliasesIn(record)]))
     return wallets.map((wallet) => [wallet, ...(aliases.get(wallet) ?? [])])
@@ -147,7 +147,7 @@ export class Wallets {
     if (own === alias || this.#known.get(alias) === own) return
     const before = await this.ledger.record(aliasKind, alias)
     if (before === undefined && !(await this.#haveAnything([own, alias]))) return
-    const [taken] = await this.name(own, [alias])
+    const [taken] = await this.recordAliases(own, [alias])
     if (taken === undefined || !(await this.#empty(alias, own))) return
     if (this.#known.size > 10_000) this.#known.clear()
     this.#known.set(alias, own)
@@ -157,7 +157,7 @@ export class Wallets {
    * Records that a wallet has these aliases, together with those that it has. Resolves with those of them that lead to the wallet
    * then: an alias of another wallet stays that one's, and a wallet that has too many takes no more.
    */
-  async name(wallet: string, aliases: readonly string[]): Promise<readonly string[]> {
+  async recordAliases(wallet: string, aliases: readonly string[]): Promise<readonly string[]> {
     for (let tries = 0; tries < triesMax; tries += 1) {
       const found = await this.ledger.recordsNamed(aliasKind, aliases)
       const leads = new Map(found.map(({ key, value }) => [key, JSON.parse(value) as string]))
@@ -198,10 +198,10 @@ export class Wallets {
   }
 }
 
-function placed(address: string, wallet: string): PlacedWallet {
+function placed(address: string, wallet: string): WalletForCommit {
   const isOpen = wallet.length === 43 && wallet === spelled(address)
   const absent = { kind: aliasKind, key: wallet, value: undefined, expected: 0 }
-  return { wallet, unchanged: isOpen ? [absent] : [] }
+  return { wallet, conditions: isOpen ? [absent] : [] }
 }
 
 function aliasesIn({ value }: LedgerRecord): readonly string[] {

@@ -65,7 +65,7 @@ const prefixOf = (path: string): string => {
  * Routes of the host out of paths with names in them. Paths that begin alike are one route there, and the one whose segments fit
  * answers; fixed segments go before names.
  */
-export function hostRoutes(
+export function paymentHostRoutes(
   calls: readonly CallRoute[],
   limits: CallLimits,
   clientOf: (request: Request) => string = (request) => request.remoteAddress,

@@ -79,7 +79,7 @@ export function cardRoutes(
 async function sessionAnswer(cards: Cards, { path, query, client }: Call): Promise<ServiceAnswer> {
   const wish = wishOf(path, query)
   if ('status' in wish) return wish
-  const opened = await cards.open({ ...wish, client })
+  const opened = await cards.openSession({ ...wish, client })
   if (isRefusal(opened)) {
     if (opened.refused === 'busy') return { status: 503, text: opened.message, lines: '\r\nRetry-After: 5' }
     const isOracle = opened.fault === 'self' || !opened.message.startsWith('Stripe')

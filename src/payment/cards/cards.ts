@@ -21,15 +21,15 @@ import { QuoteIds } from '../prices/quote-ids.js'
 import { type Quotes, quoteLifeMs } from '../prices/quotes.js'
 import type { Currency } from '../prices/rates.js'
 import type { Adjustment } from '../prices/tariff.js'
-import {
-  type BegunQuote,
-  begun,
-  begunNoMore,
-  forgetBegun,
-  quoteKind as kind,
-  oldestDueMs,
-} from './begun-quotes.js'
 import type { CardEvent, CardProvider, PaymentSession, SessionWish } from './card-provider.js'
+import {
+  quoteKind as kind,
+  noUnpaidMark,
+  oldestDueMs,
+  removeUnpaidQuotes,
+  type UnpaidQuote,
+  unpaidMark,
+} from './unpaid-quotes.js'
 
 /** A promised price and its state. */
 export interface CardQuote {
@@ -106,14 +106,14 @@ export class Cards {
     return this.parts.provider
   }
 
-  async open(
+  async openSession(
     wish: CardWish,
   ): Promise<{ readonly quote: CardQuote; readonly session: PaymentSession } | Denied | Refusal> {
     const { quotes, wallets, provider, ledger, now } = this.parts
     const { kept = [], purchase, client, ...given } = wish
     const { currency, codes, giftMessage } = given
     const isMail = wish.destinationType === 'email'
-    const destination = isMail ? wish.destination : await wallets.find(wish.destination)
+    const destination = isMail ? wish.destination : await wallets.resolve(wish.destination)
     const priced = await quotes.ofFiat(currency, wish.amount, codes, isMail ? undefined : destination)
     if (isRefusal(priced) || isDenied(priced)) return priced
     const crowded = await this.#turns.wait(client)
@@ -139,7 +139,11 @@ export class Cards {
     // The quote is written first: a payment for an unknown quote would have to be refunded.
     await ledger.commit({
       transfers: [],
-      records: [{ kind, key: quote.id, value: JSON.stringify(quote), expected: 0 }, begun(quote), ...kept],
+      records: [
+        { kind, key: quote.id, value: JSON.stringify(quote), expected: 0 },
+        unpaidMark(quote),
+        ...kept,
+      ],
     })
     const session = await provider.open({ ...given, quoteId: quote.id, amount, expiresMs: quote.expiresMs })
     return isRefusal(session) ? session : { quote, session }
@@ -161,17 +165,17 @@ export class Cards {
     for (let tries = 0; tries < 20; tries += 1) {
       const stored = await this.parts.ledger.record(kind, await this.#quoteOf(event))
       if (stored === undefined) {
-        if (event.kind === 'disputed' && !(await this.#remembered(event))) continue
+        if (event.kind === 'disputed' && !(await this.#recordDispute(event))) continue
         if (event.kind === 'paid' && (await this.#ids.isOwn(event.quoteId)))
-          return this.#sendBack(event.payment)
+          return this.#refundExpired(event.payment)
         this.parts.log.warn({ event }, 'a card payment belongs to no quote: nothing is credited for it')
         return
       }
       const quote = read(stored)
       const isDone =
         event.kind === 'paid'
-          ? await this.#paid(stored, quote, event)
-          : await this.#disputed(stored, quote, event)
+          ? await this.#creditPaid(stored, quote, event)
+          : await this.#takeBackDisputed(stored, quote, event)
       if (!isDone) continue
       if (event.kind === 'paid' && quote.purchase !== undefined) await this.#bought(quote.purchase.nonce)
       return
@@ -192,7 +196,7 @@ export class Cards {
   }
 
   /** Refunds a payment whose quote expired and was removed. */
-  async #sendBack(payment: string): Promise<void> {
+  async #refundExpired(payment: string): Promise<void> {
     const { ledger, log } = this.parts
     if ((await ledger.record(takenKind, payment)) !== undefined) return
     log.warn({ payment }, 'a card payment is refunded: its quote was over long ago')
@@ -215,9 +219,9 @@ export class Cards {
   }
 
   /** Removes unpaid quotes and their records. Resolves with their number. */
-  forget(also: (quote: BegunQuote) => Promise<readonly RecordChange[]>): Promise<number> {
+  removeUnpaid(also: (quote: UnpaidQuote) => Promise<readonly RecordChange[]>): Promise<number> {
     const { ledger, now, provider } = this.parts
-    return forgetBegun(ledger, now(), async (quote) => [
+    return removeUnpaidQuotes(ledger, now(), async (quote) => [
       ...(await also(quote)),
       ...((await provider.gone?.(quote.id)) ?? []),
     ])
@@ -230,7 +234,7 @@ export class Cards {
   }
 
   /** Records a dispute before its payment is reported. False where the payment was credited meanwhile: its quote is known now. */
-  async #remembered({ payment, reason }: CardEvent & { kind: 'disputed' }): Promise<boolean> {
+  async #recordDispute({ payment, reason }: CardEvent & { kind: 'disputed' }): Promise<boolean> {
     const { ledger } = this.parts
     if (payment === '' || (await ledger.record(takenKind, payment)) !== undefined) return true
     const uncredited = { kind: paymentKind, key: payment, value: undefined, expected: 0 }
@@ -238,7 +242,11 @@ export class Cards {
     return !isRejected(await ledger.commit({ transfers: [], records: [uncredited, taken] }))
   }
 
-  async #paid(stored: LedgerRecord, quote: CardQuote, event: CardEvent & { kind: 'paid' }): Promise<boolean> {
+  async #creditPaid(
+    stored: LedgerRecord,
+    quote: CardQuote,
+    event: CardEvent & { kind: 'paid' },
+  ): Promise<boolean> {
     const { ledger, now, log, promotions, wallets } = this.parts
     if (quote.state !== 'open') return true
     const { payment } = event
@@ -250,7 +258,7 @@ export class Cards {
     // The time of the charge counts, not that of the event: the service may have been down meanwhile.
     const isLate = quote.expiresMs + graceMs < (event.paidMs ?? now())
     const isOther = event.amount !== quote.amount || event.currency !== quote.currency
-    const { wallet } = await wallets.place(quote.destination)
+    const { wallet } = await wallets.forCommit(quote.destination)
     const uses = await promotions.usedBy(quote.codes, quote.id, wallet)
     if (isLate || isOther || isDenied(uses)) {
       const why = isLate ? 'the quote was over' : isDenied(uses) ? uses.text : 'it is another amount'
@@ -264,7 +272,7 @@ export class Cards {
         }),
       )
     }
-    const { transfers, records } = await this.#crediting(quote, payment)
+    const { transfers, records } = await this.#creditOrder(quote, payment)
     const named = { kind: paymentKind, key: payment, value: JSON.stringify(quote.id) }
     const untaken = { kind: takenKind, key: payment, value: undefined, expected: 0 }
     const paid = ended(stored, { ...quote, state: 'paid', payment })
@@ -273,14 +281,14 @@ export class Cards {
     )
   }
 
-  async #crediting(
+  async #creditOrder(
     quote: CardQuote,
     payment: string,
   ): Promise<{ readonly transfers: readonly MoveOrder[]; readonly records: readonly RecordChange[] }> {
     const { provider, now, wallets } = this.parts
     const { id, winc, promotedWinc, destination, destinationType, giftMessage } = quote
     const isGift = destinationType === 'email'
-    const { wallet, unchanged } = await wallets.place(destination)
+    const { wallet, conditions } = await wallets.forCommit(destination)
     const credit = isGift ? giftAccount(id) : accountOf(wallet)
     const about = {
       type: 'fiat',
@@ -319,13 +327,13 @@ export class Cards {
       ? [{ kind: giftKind, key: id, value: JSON.stringify(gift), expected: 0 }, ...giftMail(gift)]
       : first === undefined
         ? []
-        : [historyRecord(wallet, now(), first.id), ...unchanged]
+        : [historyRecord(wallet, now(), first.id), ...conditions]
     const due = quote.purchase === undefined ? [] : [duePurchase(quote.purchase.nonce)]
     return { transfers, records: [...kept, ...due, dayRecord(cardDayKind, now(), id)] }
   }
 
   /** Takes the credits back after a dispute, also where they are spent. */
-  async #disputed(
+  async #takeBackDisputed(
     stored: LedgerRecord,
     quote: CardQuote,
     event: CardEvent & { kind: 'disputed' },
@@ -343,7 +351,7 @@ export class Cards {
     const gift = quote.destinationType === 'email' ? await ledger.record(giftKind, quote.id) : undefined
     const redeemed = gift === undefined ? undefined : (JSON.parse(gift.value) as Gift)
     const isOpen = redeemed?.state === 'open'
-    const placed = isOpen ? undefined : await wallets.place(redeemed?.redeemedBy ?? quote.destination)
+    const placed = isOpen ? undefined : await wallets.forCommit(redeemed?.redeemedBy ?? quote.destination)
     const holder = placed === undefined ? giftAccount(quote.id) : accountOf(placed.wallet)
     const transfer: MoveOrder = {
       id: `chargeback:${quote.id}`,
@@ -355,7 +363,7 @@ export class Cards {
       reference: quote.id,
       mayOverdraw: true,
     }
-    const records = [changed(stored, next), ...(placed?.unchanged ?? [])]
+    const records = [changed(stored, next), ...(placed?.conditions ?? [])]
     if (isOpen && gift !== undefined)
       records.push({
         ...gift,
@@ -372,7 +380,7 @@ function read(stored: LedgerRecord): CardQuote {
 
 /** What became of a quote that was open. */
 function ended(stored: LedgerRecord, next: CardQuote): readonly RecordChange[] {
-  return [changed(stored, next), begunNoMore(next)]
+  return [changed(stored, next), noUnpaidMark(next)]
 }
 
 function changed({ key, version }: LedgerRecord, next: CardQuote): RecordChange {

@@ -46,7 +46,7 @@ async function creditsAnswer(cards: Cards, { query, client }: Call): Promise<Ser
   const minor = minorOf(amount, minorDigits(currency))
   const fault = minor === undefined ? 'This is no amount.' : amountFault(currency, minor)
   if (minor === undefined || fault !== undefined) return refused(chosen, fault ?? '')
-  const opened = await cards.open({
+  const opened = await cards.openSession({
     client,
     method: 'checkout-session',
     destination: address,

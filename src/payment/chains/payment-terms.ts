@@ -14,7 +14,7 @@ export interface Unpayable {
 }
 
 export interface PaymentTermsParts {
-  readonly wallets: Pick<Wallets, 'find' | 'commitFor' | 'takeOverAlias'>
+  readonly wallets: Pick<Wallets, 'resolve' | 'commitFor' | 'takeOverAlias'>
   readonly quotes: Pick<Quotes, 'ofToken'>
   /** Token to the address that is paid. */
   readonly addresses: Readonly<Record<string, string>>
@@ -101,7 +101,7 @@ export class PaymentTerms {
     }
     const isForAnother =
       beneficiary !== undefined && addressKind(beneficiary) !== undefined && spelled(beneficiary) !== sender
-    const wallet = await wallets.find(isForAnother ? beneficiary : account)
+    const wallet = await wallets.resolve(isForAnother ? beneficiary : account)
     return {
       quantity: String(quantity),
       sender,

@@ -47,9 +47,9 @@ type FirstReport = Extract<TopUpOutcome, { readonly topUp: TopUp } | { readonly 
 export class TopUps {
   readonly #readers = new Map<TokenName, ChainReader>()
   /** By chain: questions about ids that no payment here has. */
-  readonly #strange = new Map<string, StrangersQuestions<FirstReport>>()
+  readonly #unknownIds = new Map<string, StrangersQuestions<FirstReport>>()
   /** By chain: questions about payments that were seen. They have turns of their own: no flood of ids keeps them waiting. */
-  readonly #known = new Map<string, StrangersQuestions<TopUp>>()
+  readonly #knownIds = new Map<string, StrangersQuestions<TopUp>>()
   readonly #terms: PaymentTerms
 
   constructor(private readonly parts: TopUpParts) {
@@ -58,11 +58,11 @@ export class TopUps {
     const strangersTurns = { perSecond, burst: 2 * perSecond, eachPerMinute }
     for (const reader of readers) {
       for (const token of reader.tokens) this.#readers.set(token, reader)
-      this.#strange.set(
+      this.#unknownIds.set(
         reader.chain,
         new StrangersQuestions(strangersTurns, (report) => 'status' in report, clock),
       )
-      this.#known.set(reader.chain, new StrangersQuestions(knownTurns, () => false, clock))
+      this.#knownIds.set(reader.chain, new StrangersQuestions(knownTurns, () => false, clock))
     }
   }
 
@@ -83,10 +83,10 @@ export class TopUps {
       const topUp =
         state === 'failed'
           ? await this.#reportFailedAgain(before, client)
-          : await this.#lookForClient(before, client)
+          : await this.#checkForClient(before, client)
       return { topUp, isNew: state !== topUp.state }
     }
-    const questions = this.#strange.get(reader.chain)
+    const questions = this.#unknownIds.get(reader.chain)
     if (questions === undefined) throw new Error(`nobody reads ${reader.chain}`)
     // Not by the key alone: one transaction may be another payment in another token.
     return questions.ask(client, `${token} ${key}`, () => this.#report(reader, token, id))
@@ -110,10 +110,10 @@ export class TopUps {
   }
 
   /** A known payment as it is now, or as it was known where no node can be reached now. */
-  async #lookForClient(stored: LedgerRecord, client: string): Promise<TopUp> {
+  async #checkForClient(stored: LedgerRecord, client: string): Promise<TopUp> {
     const topUp = readTopUp(stored)
-    if ((await this.parts.ledger.record(watchedKind, stored.key)) === undefined) return this.#look(stored)
-    const looked = await this.#known.get(topUp.chain)?.ask(client, stored.key, () => this.#look(stored))
+    if ((await this.parts.ledger.record(watchedKind, stored.key)) === undefined) return this.#check(stored)
+    const looked = await this.#knownIds.get(topUp.chain)?.ask(client, stored.key, () => this.#check(stored))
     return looked === undefined || isRefusal(looked) ? topUp : looked
   }
 
@@ -125,7 +125,7 @@ export class TopUps {
     const before = readTopUp(stored)
     const { token, chain, id, timesCredited } = before
     const reader = this.#readers.get(token)
-    const questions = this.#strange.get(chain)
+    const questions = this.#unknownIds.get(chain)
     if (reader === undefined || questions === undefined) return before
     const report = await questions.ask(client, `${token} ${stored.key}`, async () => {
       const seen = await reader.find(token, id)
@@ -149,7 +149,8 @@ export class TopUps {
       const page = await this.parts.ledger.records(watchedKind, '', after, watchedMax)
       for (const { key } of page) {
         const stored = await this.parts.ledger.record(kind, key)
-        if (stored !== undefined && (await this.#look(stored)).state !== readTopUp(stored).state) changed += 1
+        if (stored !== undefined && (await this.#check(stored)).state !== readTopUp(stored).state)
+          changed += 1
       }
       const last = page.at(-1)
       if (last === undefined || page.length < watchedMax) return changed
@@ -180,7 +181,7 @@ export class TopUps {
   }
 
   /** Looks at the chain again, and does what follows from it. */
-  async #look(stored: LedgerRecord): Promise<TopUp> {
+  async #check(stored: LedgerRecord): Promise<TopUp> {
     const topUp = readTopUp(stored)
     if (topUp.state === 'failed') return topUp
     const watched = await this.parts.ledger.record(watchedKind, stored.key)
@@ -225,9 +226,9 @@ export class TopUps {
   /** Checks a credited payment: one that is another transaction now, or in no block, is taken back or noted as missing. */
   async #keepCredited(stored: LedgerRecord, topUp: TopUp, seen: SeenPayment): Promise<TopUp> {
     const isAnother = this.#terms.difference(topUp, seen) !== undefined
-    if (isAnother && seen.isFinal) return this.#takeBack(stored, found(topUp))
+    if (isAnother && seen.isFinal) return this.#takeBack(stored, withoutMissing(topUp))
     if (isAnother || (!seen.isFinal && seen.height === undefined)) return this.#noteMissing(stored, topUp)
-    if (topUp.missingMs !== undefined) return this.#replace(stored, found(topUp))
+    if (topUp.missingMs !== undefined) return this.#replace(stored, withoutMissing(topUp))
     if (seen.isBeyondWatching)
       await this.parts.ledger.commit({ transfers: [], records: [unwatched(stored.key)] })
     return topUp
@@ -257,13 +258,14 @@ export class TopUps {
         ...(seen.isBeyondWatching ? [unwatched(stored.key)] : []),
       ],
     }))
-    return this.#written(outcome, stored.key, { ...credited, wallet })
+    return this.#committed(outcome, stored.key, { ...credited, wallet })
   }
 
   /** No node has the credited payment in a block: it is taken back after `lostMs` without it. */
   async #noteMissing(stored: LedgerRecord, topUp: TopUp): Promise<TopUp> {
     const missingMs = topUp.missingMs ?? this.parts.clock.now()
-    if (this.parts.clock.now() - missingMs >= this.parts.lostMs) return this.#takeBack(stored, found(topUp))
+    if (this.parts.clock.now() - missingMs >= this.parts.lostMs)
+      return this.#takeBack(stored, withoutMissing(topUp))
     return topUp.missingMs === undefined ? this.#replace(stored, { ...topUp, missingMs }) : topUp
   }
 
@@ -283,18 +285,18 @@ export class TopUps {
     }))
     const about = { chain, transaction: id, winc, destination: wallet }
     log.warn(about, 'a payment was taken back: its chain lost it')
-    return this.#written(outcome, stored.key, next)
+    return this.#committed(outcome, stored.key, next)
   }
 
   /** Commits the record of a payment as it is now, with further records. No credits are moved. */
   async #replace(stored: LedgerRecord, next: TopUp, extra: readonly RecordChange[] = []): Promise<TopUp> {
     const ending = next.state === 'failed' ? [unwatched(stored.key)] : []
     const records = [changed(stored, next), ...extra, ...ending]
-    return this.#written(await this.parts.ledger.commit({ transfers: [], records }), stored.key, next)
+    return this.#committed(await this.parts.ledger.commit({ transfers: [], records }), stored.key, next)
   }
 
   /** What is written of a payment after an order for it: `next`, or what another look wrote before. */
-  async #written(outcome: CommitOutcome, key: string, next: TopUp): Promise<TopUp> {
+  async #committed(outcome: CommitOutcome, key: string, next: TopUp): Promise<TopUp> {
     if (!isRejected(outcome)) return next
     // `conflict`: the record is another one since. `differs`: its transfer was made, at another price or for another address.
     if (outcome.rejected !== 'conflict' && outcome.rejected !== 'differs')
@@ -308,7 +310,7 @@ function changed({ key, version }: LedgerRecord, next: TopUp): RecordChange {
   return { kind, key, value: encodeTopUp(next), expected: version }
 }
 
-function found({ missingMs, ...topUp }: TopUp): TopUp {
+function withoutMissing({ missingMs, ...topUp }: TopUp): TopUp {
   return topUp
 }
 

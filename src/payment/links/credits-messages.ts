@@ -45,7 +45,7 @@ type Calls<Port> = Readonly<Record<keyof Port, true>>
 type Call = (given: unknown) => Promise<unknown>
 
 /** Calls one of a port's calls by its name. Throws a TypeError where there is none of that name. */
-function called<Port extends object>(
+function callByName<Port extends object>(
   port: Port,
   calls: Calls<Port>,
   name: keyof Port,
@@ -56,7 +56,7 @@ function called<Port extends object>(
 }
 
 /** A port whose calls go to `ask`, which resolves with what the call of that name resolves with, or with a refusal. */
-function portBy<Port extends object>(
+function portByMessages<Port extends object>(
   calls: Calls<Port>,
   ask: (name: keyof Port, given: unknown) => Promise<unknown>,
 ): Port {
@@ -71,18 +71,18 @@ export const isUsdcCall = (name: unknown): boolean =>
 /** Answers a call with an implementation on this thread; undefined: there is none. */
 export async function usdcAnswer(usdc: UsdcPort | undefined, request: UsdcRequest): Promise<UsdcReply> {
   if (usdc === undefined) return refuse('unknown', 'self', 'no USDC is taken by x402')
-  return (await called(usdc, usdcCalls, request.usdc, request.given)) as UsdcReply
+  return (await callByName(usdc, usdcCalls, request.usdc, request.given)) as UsdcReply
 }
 
 /** On the payment thread: answers messages with its implementations. An unreachable ledger is a refusal. */
-export function creditsAnswering(
+export function answersCredits(
   credits: CreditsPort,
   usdc: UsdcPort | undefined,
 ): (request: CreditsRequest) => Promise<CreditsReply> {
   return async (request) => {
     try {
       if ('usdc' in request) return await usdcAnswer(usdc, request)
-      return (await called(credits, creditsCalls, request.call, request.given)) as CreditsReply
+      return (await callByName(credits, creditsCalls, request.call, request.given)) as CreditsReply
     } catch (error) {
       if (!isLedgerGone(error)) throw error
       return refuse('upstream', 'self', 'the ledger cannot be reached')
@@ -90,14 +90,14 @@ export function creditsAnswering(
   }
 }
 
-/** The payment service of this program: each call is a message to its thread, answered by `creditsAnswering`. */
-export function embeddedCredits(thread: Address<CreditsRequest, CreditsReply>): CreditsPort {
-  return portBy(creditsCalls, (call, given) => thread.ask({ call, given } as CreditsRequest))
+/** The payment service of this program: each call is a message to its thread, answered by `answersCredits`. */
+export function creditsByMessages(thread: Address<CreditsRequest, CreditsReply>): CreditsPort {
+  return portByMessages(creditsCalls, (call, given) => thread.ask({ call, given } as CreditsRequest))
 }
 
 /** A `UsdcPort` whose calls go to `ask`. */
-export function usdcBy(ask: (request: UsdcRequest) => Promise<unknown>): UsdcPort {
-  return portBy(usdcCalls, (usdc, given) => ask({ usdc, given } as UsdcRequest))
+export function usdcByMessages(ask: (request: UsdcRequest) => Promise<unknown>): UsdcPort {
+  return portByMessages(usdcCalls, (usdc, given) => ask({ usdc, given } as UsdcRequest))
 }
 
 /** The same over HTTP, for a payment service in another program. */

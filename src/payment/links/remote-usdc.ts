@@ -3,7 +3,7 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { ordersPath } from '../credits-port.js'
 import { type PaymentAnswer, ServiceLink, type ServiceLinkOptions } from './service-link.js'
 
-/** The way to the `UsdcPort` of a payment service elsewhere: `usdcBy` makes the port of its `ask`. */
+/** The way to the `UsdcPort` of a payment service elsewhere: `usdcByMessages` makes the port of its `ask`. */
 export class RemoteUsdc {
   readonly #link: ServiceLink
 

@@ -5,10 +5,10 @@ import type { CreditsPort, UsdcPort } from '../credits-port.js'
 import {
   type CreditsReply,
   type CreditsRequest,
-  embeddedCredits,
+  creditsByMessages,
   RemoteCredits,
   RemoteUsdc,
-  usdcBy,
+  usdcByMessages,
 } from './credits-messages.js'
 
 /** An uploader gets 503 within a second where the payment service does not answer. */
@@ -40,10 +40,10 @@ export function paymentServiceLine(options: ServiceLineOptions, clock: Clock): S
     const close = async (): Promise<void> => {
       await Promise.all([credits.close(), usdc.close()])
     }
-    return { credits, usdc: usdcBy((request) => usdc.ask(request)), close }
+    return { credits, usdc: usdcByMessages((request) => usdc.ask(request)), close }
   }
   const close = async (): Promise<void> => undefined
   if (creditsPort === undefined) return { close }
   const thread = addressOf<CreditsRequest, CreditsReply>(creditsPort, mailboxMax)
-  return { credits: embeddedCredits(thread), usdc: usdcBy((request) => thread.ask(request)), close }
+  return { credits: creditsByMessages(thread), usdc: usdcByMessages((request) => thread.ask(request)), close }
 }

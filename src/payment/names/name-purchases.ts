@@ -198,7 +198,7 @@ export class NamePurchases {
     { nonce, payer, winc }: NamePurchase,
     records: readonly RecordChange[],
   ): Promise<Denied | Refusal | undefined> {
-    const held = await this.parts.credits.hold({
+    const held = await this.parts.credits.reserveFor({
       ...payer,
       itemId: holdName(nonce),
       bytes: 0,

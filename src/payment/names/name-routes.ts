@@ -128,7 +128,7 @@ async function quoteAnswerOf(
   const owner = spelled(address)
   const payer: Payer = { address: owner, signatureType: 0, paidBy: [] }
   const nonce = randomUUID()
-  const opened = await cards.open({
+  const opened = await cards.openSession({
     client,
     method,
     destination: owner,
@@ -197,7 +197,7 @@ async function namesAnswer(
   if (limit === undefined) return wrongLimit
   if (after === undefined) return wrongCursor
   const own = spelled(address)
-  const owners = new Set([own, ...(await wallets.names(await wallets.find(own)))])
+  const owners = new Set([own, ...(await wallets.addressesOf(await wallets.resolve(own)))])
   const found: Lease[] = []
   for (const owner of owners) {
     const owned = await purchases.registry.owned(owner, after, limit + 1)

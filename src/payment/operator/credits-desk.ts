@@ -159,15 +159,15 @@ export class CreditsDesk {
     const balance = await this.parts.balanceOf(address)
     const rows = await this.statement(address, 100)
     if (balance === undefined && rows.length === 0) return undefined
-    const wallet = await this.#wallets.find(address)
-    return { wallet, names: await this.#wallets.names(wallet), balance, rows }
+    const wallet = await this.#wallets.resolve(address)
+    return { wallet, names: await this.#wallets.addressesOf(wallet), balance, rows }
   }
 
   /** What happened to a wallet, youngest first. */
   async statement(address: string, limit = statementMax): Promise<StatementRow[]> {
-    const wallet = await this.#wallets.find(address)
+    const wallet = await this.#wallets.resolve(address)
     const rows: StatementRow[] = []
-    for (const name of await this.#wallets.names(wallet)) {
+    for (const name of await this.#wallets.addressesOf(wallet)) {
       const account = accountOf(name)
       const found = await this.#transfers(account, limit)
       rows.push(...(await Promise.all(found.map((transfer) => this.#row(account, transfer)))))

@@ -16,7 +16,7 @@ interface Owned {
 
 /**
  * The one place that decides who takes a payment: a record in the ledger, which is made once, whatever keeps the ledger. All
- * sellers with the wallet of this payment service ask here: its own desk, and gateways.
+ * sellers with the wallet of this payment service ask here: its own processor (`X402Processor`), and gateways.
  */
 export class OwnedPayments {
   /** Where the next look for old records begins. */

@@ -11,7 +11,7 @@ import type { X402TopUps } from './x402-topups.js'
 
 export interface X402CreditParts {
   readonly topUps: X402TopUps
-  readonly sales: UsdcPort & Pick<X402Sales, 'receive'>
+  readonly sales: UsdcPort & Pick<X402Sales, 'settle'>
   readonly accounts: Accounts
   /** PRIVATE_ROUTE_SECRET. */
   readonly secret: string
@@ -140,7 +140,7 @@ async function paymentAnswer(parts: X402CreditParts, call: Call): Promise<Servic
   const wanted = { bytes, resource: parts.topUps.resourceOf(request), mimeType: 'application/json' }
   if (header === undefined) return answerOrNoPrice(await parts.sales.offer(wanted))
   const version = versionOf(header)
-  const received = await parts.sales.receive({
+  const received = await parts.sales.settle({
     ...wanted,
     itemId: dataItemId,
     address,

@@ -31,11 +31,11 @@ import type { Quotes } from '../prices/quotes.js'
 import { OfferedPrices } from './offered-prices.js'
 import type { OwnedPayments } from './owned-payments.js'
 import { usdcSource, usdcTransferId } from './usdc-transfers.js'
-import { answerOfDenial, type X402Desk } from './x402-desk.js'
+import { answerOfDenial, type X402Processor } from './x402-processor.js'
 
 export interface X402SalesParts {
   readonly ledger: MoneyLedger
-  readonly reservations: Pick<Reservations, 'holdPayment' | 'paidFor' | 'takenElsewhere' | 'finish'>
+  readonly reservations: Pick<Reservations, 'reservePayment' | 'paidFor' | 'takenElsewhere' | 'finish'>
   readonly owned: Pick<OwnedPayments, 'own'>
   readonly prices: Pick<Prices, 'ofItem'>
   readonly quotes: Pick<Quotes, 'ofToken'>
@@ -50,7 +50,7 @@ const used = { error: 'payment_already_used', message: 'this payment has paid fo
 const credited = { error: 'payment_credited', message: 'this payment has become credits of its wallet' }
 
 /** To an order of an upload service for an item that is another one's. */
-const ofAnother: Readonly<Record<'spent' | 'held', UsdcAnswer>> = {
+const acceptedElsewhere: Readonly<Record<'spent' | 'held', UsdcAnswer>> = {
   spent: {
     status: 409,
     json: { error: 'accepted_elsewhere', message: 'another upload service has accepted this item' },
@@ -82,7 +82,7 @@ export class X402Sales implements UsdcPort {
 
   constructor(
     private readonly parts: X402SalesParts,
-    private readonly desk: X402Desk,
+    private readonly processor: X402Processor,
   ) {
     this.#offered = new OfferedPrices(parts.clock.monotonic)
     this.#looked = new OfferedPrices(parts.clock.monotonic)
@@ -94,41 +94,41 @@ export class X402Sales implements UsdcPort {
   }
 
   async units(bytes: number): Promise<{ readonly units: string; readonly network: string } | Refusal> {
-    const units = await this.desk.unitsOf(bytes)
-    return isRefusal(units) ? units : { units: String(units), network: this.desk.network }
+    const units = await this.processor.unitsOf(bytes)
+    return isRefusal(units) ? units : { units: String(units), network: this.processor.network }
   }
 
   async offer({ fault, ...wanted }: Parameters<UsdcPort['offer']>[0]): Promise<UsdcAnswer | Refusal> {
-    const units = await this.desk.unitsOf(wanted.bytes)
+    const units = await this.processor.unitsOf(wanted.bytes)
     if (isRefusal(units)) return units
     this.#offered.note(String(wanted.bytes), units, goodMs(wanted.bytes))
-    return answerOfDenial(this.desk.x402.offer(quoteOf(wanted, units), fault))
+    return answerOfDenial(this.processor.x402.offer(quoteOf(wanted, units), fault))
   }
 
   async look(order: UsdcOrder): Promise<UsdcGood | UsdcAnswer | Refusal> {
     const read = readPayment(order.header, order.version)
     const quote = await this.#quote(order, read)
     if (isRefusal(quote)) return quote
-    const outcome = await this.desk.x402.settle(read, quote, whoOf(order), true)
+    const outcome = await this.processor.x402.settle(read, quote, buyerOf(order), true)
     if (!isTried(outcome)) return isDenial(outcome) ? answerOfDenial(outcome) : { good: true, units: '0' }
     // It is paid when the body is here. Looked at again, the price is good no longer than it was: only its first look counts.
     const key = lookedKey(order, read)
     if (key !== undefined && this.#looked.least(key) === undefined)
       this.#looked.note(key, quote.units, goodMs(order.bytes))
     if (outcome === 'made') return { good: true, units: '0' }
-    const price = await this.desk.unitsOf(order.bytes)
+    const price = await this.processor.unitsOf(order.bytes)
     return { good: true, units: String(isRefusal(price) ? quote.units : lesser(price, quote.units)) }
   }
 
   async pay(order: UsdcOrder): Promise<UsdcPaid | UsdcAnswer | Refusal> {
     // Nothing is settled for an item that is accepted elsewhere.
     const other = await this.parts.reservations.takenElsewhere(order.itemId, this.#orderer(order))
-    if (other !== undefined) return ofAnother[other]
-    const received = await this.receive(order)
+    if (other !== undefined) return acceptedElsewhere[other]
+    const received = await this.settle(order)
     if (isRefusal(received) || 'status' in received) return received
     const paid = await this.#paid(received, order)
     if (paid === undefined) return this.offer({ ...wantedOf(order), fault: credited })
-    return typeof paid === 'string' ? ofAnother[paid] : paid
+    return typeof paid === 'string' ? acceptedElsewhere[paid] : paid
   }
 
   #orderer({ service }: Pick<UsdcOrder, 'service'>): Orderer {
@@ -136,14 +136,14 @@ export class X402Sales implements UsdcPort {
   }
 
   /** Settles the payment, once. An answer: nothing of it came in, or for something else. */
-  async receive(order: UsdcOrder): Promise<ReceivedUsdc | UsdcAnswer | Refusal> {
+  async settle(order: UsdcOrder): Promise<ReceivedUsdc | UsdcAnswer | Refusal> {
     const read = readPayment(order.header, order.version)
     const name = isUnreadable(read) ? undefined : paymentName(read)
     const known = name === undefined ? undefined : await this.parts.ledger.transfer(usdcTransferId(name))
     if (known !== undefined) return this.#receivedBy(known, order, read as Presented)
     const quote = await this.#quote(order, read)
     if (isRefusal(quote)) return quote
-    const paid = await this.desk.x402.settle(read, quote, whoOf(order))
+    const paid = await this.processor.x402.settle(read, quote, buyerOf(order))
     if (isTried(paid)) throw new Error('a payment was only looked at')
     if (isDenial(paid)) return answerOfDenial(paid)
     const transfer = await this.parts.ledger.transfer(usdcTransferId(paid.payment))
@@ -160,10 +160,10 @@ export class X402Sales implements UsdcPort {
       if (typeof paid === 'object') return paid
       return { paid: false, state: paid === 'held' ? 'open' : 'other' }
     }
-    const record = this.desk.cashier.find(payment)
+    const record = this.processor.cashier.find(payment)
     const isOver = record === undefined || record.state === 'failed'
     // Another service may have requested it, and a failure that may be none is looked at again: then it may still come.
-    if (!isOver || (await this.desk.isRequested(payment))) return { paid: false, state: 'open' }
+    if (!isOver || (await this.processor.isRequested(payment))) return { paid: false, state: 'open' }
     return { paid: false, state: record === undefined ? 'unknown' : 'failed' }
   }
 
@@ -183,7 +183,7 @@ export class X402Sales implements UsdcPort {
   ): Promise<'credited' | 'known'> {
     const id = usdcTransferId(payment)
     if ((await this.parts.ledger.transfer(id)) !== undefined) return 'known'
-    const { mode = '', itemId = '', bytes, address = '', service } = readWho(client)
+    const { mode = '', itemId = '', bytes, address = '', service } = readBuyer(client)
     const quote = await this.parts.quotes.ofToken('base-usdc', BigInt(units))
     if (isRefusal(quote)) throw new Error(quote.message)
     if (isDenied(quote)) throw new Error(quote.text)
@@ -191,13 +191,13 @@ export class X402Sales implements UsdcPort {
     const price = mode === 'rest' ? await this.parts.prices.ofItem(bytes) : amount
     if (isRefusal(price)) throw new Error(price.message)
     const about = { type: 'x402', itemId, payer, tokenQuantity: units, usdEquivalent: quote.usdEquivalent }
-    return this.parts.reservations.holdPayment({
+    return this.parts.reservations.reservePayment({
       itemId,
       bytes,
       address: address === '' ? payer : address,
-      hold: price < amount ? price : amount,
+      reserved: price < amount ? price : amount,
       ...this.#orderer(service === undefined ? {} : { service }),
-      coming: {
+      incoming: {
         id,
         kind: 'posted',
         debit: usdcSource,
@@ -212,14 +212,14 @@ export class X402Sales implements UsdcPort {
 
   /** The amount of a payment: the present or a recent price, or more where the payer gives more. */
   async #quote(order: UsdcOrder, read: ReadPayment): Promise<Quote | Refusal> {
-    const price = await this.desk.unitsOf(order.bytes)
+    const price = await this.processor.unitsOf(order.bytes)
     if (isRefusal(price)) return price
     const key = lookedKey(order, read)
     const looked = key === undefined ? undefined : this.#looked.least(key)
     const offered = this.#offered.least(String(order.bytes)) ?? price
     const least = lesser(lesser(price, offered), looked ?? price)
     const given = isUnreadable(read) ? price : BigInt(read.authorization.value)
-    return quoteOf(order, given >= least && given <= this.desk.most ? given : price)
+    return quoteOf(order, given >= least && given <= this.processor.most ? given : price)
   }
 
   async #receivedBy(
@@ -228,7 +228,11 @@ export class X402Sales implements UsdcPort {
     { version }: Presented,
   ): Promise<ReceivedUsdc | UsdcAnswer | Refusal> {
     const { reference: transaction, about } = transfer
-    const lines = this.desk.x402.receipt(version, { success: true, transaction, payer: about.payer ?? '' })
+    const lines = this.processor.x402.receipt(version, {
+      success: true,
+      transaction,
+      payer: about.payer ?? '',
+    })
     return (
       (await this.#received(transfer, order.itemId, lines)) ?? this.offer({ ...wantedOf(order), fault: used })
     )
@@ -246,7 +250,7 @@ export class X402Sales implements UsdcPort {
       transaction: reference,
       lines,
       payer: about.payer ?? '',
-      network: this.desk.network,
+      network: this.processor.network,
       winc: amount,
       creditedWinc: (await this.parts.ledger.transfer(`${id}:rest`))?.amount ?? 0n,
     }
@@ -291,7 +295,7 @@ function quoteOf(wanted: UsdcWanted, units: bigint): Quote {
   return { ...wantedOf(wanted), units, description, timeoutSeconds: timeoutOf(bytes) }
 }
 
-function whoOf({ itemId, bytes, address = '', asker, keepsRest, service }: UsdcOrder): {
+function buyerOf({ itemId, bytes, address = '', asker, keepsRest, service }: UsdcOrder): {
   client: string
   asker: string
 } {
@@ -300,7 +304,7 @@ function whoOf({ itemId, bytes, address = '', asker, keepsRest, service }: UsdcO
   return { client: `${salePrefix}${mode}:${itemId}:${bytes}:${address}${named}`, asker }
 }
 
-function readWho(client: string): {
+function readBuyer(client: string): {
   readonly mode: string | undefined
   readonly itemId: string | undefined
   readonly bytes: number

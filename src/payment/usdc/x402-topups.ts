@@ -8,7 +8,7 @@ import { accountOf } from '../books/wallets.js'
 import { isDenied, type UsdcAnswer } from '../credits-port.js'
 import type { Quotes } from '../prices/quotes.js'
 import { usdcSource, usdcTransferId } from './usdc-transfers.js'
-import { answerOfDenial, type X402Desk } from './x402-desk.js'
+import { answerOfDenial, type X402Processor } from './x402-processor.js'
 
 export interface X402TopUpParts {
   readonly ledger: MoneyLedger
@@ -29,24 +29,24 @@ export interface X402Credited {
 export class X402TopUps {
   constructor(
     private readonly parts: X402TopUpParts,
-    private readonly desk: X402Desk,
+    private readonly processor: X402Processor,
   ) {}
 
   get network(): string {
-    return this.desk.network
+    return this.processor.network
   }
 
   /** The absolute address of a request. */
   resourceOf(request: Request): string {
-    return resourceOf(request, this.desk.protocol)
+    return resourceOf(request, this.processor.protocol)
   }
 
   /** The offer for what so many bytes cost. Refusals: `upstream`. */
   async offer(request: Request, bytes: number): Promise<UsdcAnswer | Refusal> {
-    const units = await this.desk.unitsOf(bytes)
+    const units = await this.processor.unitsOf(bytes)
     if (isRefusal(units)) return units
     const charge = { request, bytes: Number(units), contentType: 'application/json' }
-    return answerOfDenial(this.desk.x402.demand(charge))
+    return answerOfDenial(this.processor.x402.demand(charge))
   }
 
   /** Takes the payment that a request carries, for a wallet; undefined: it carries none. */
@@ -55,13 +55,13 @@ export class X402TopUps {
     client: string,
     address: string,
   ): Promise<X402Credited | UsdcAnswer | undefined> {
-    const taking = this.desk.x402.topUp(request, address, client)
+    const taking = this.processor.x402.topUp(request, address, client)
     if (taking === undefined) return undefined
     const paid = await taking
     if (isDenial(paid)) return answerOfDenial(paid)
     const transfer = await this.parts.ledger.transfer(usdcTransferId(paid.payment))
     if (transfer === undefined) throw new Error(`the payment ${paid.payment} is settled and not credited`)
-    if (transfer.credit !== accountOf(await this.parts.accounts.wallets.find(address)))
+    if (transfer.credit !== accountOf(await this.parts.accounts.wallets.resolve(address)))
       return { status: 400, json: { error: 'The payment has topped up another wallet' }, lines: '' }
     const { amount, reference } = transfer
     return { payment: paid.payment, transaction: reference, winc: String(amount), lines: paid.lines }
@@ -79,7 +79,7 @@ export class X402TopUps {
     if (isRefusal(quote)) throw new Error(quote.message)
     if (isDenied(quote)) throw new Error(quote.text)
     const { winc, usdEquivalent } = quote
-    const token = this.desk.network === 'base' ? 'base-usdc' : 'base-sepolia-usdc'
+    const token = this.processor.network === 'base' ? 'base-usdc' : 'base-sepolia-usdc'
     const about = { type: 'crypto', tokenType: token, tokenQuantity: units, usdEquivalent }
     const outcome = await this.parts.accounts.credit({
       id,

@@ -165,12 +165,12 @@ async function everywhere(t: Test, open: (place: string) => Promise<MoneyLedger>
     const { wallets, accounts } = booksOf(ledger)
     await accounts.credit({ id: 'own', address: wallet, winc: 1n, ...facts })
     for (let at = 0; at < 40; at += 1) await wallets.takeOverAlias(wallet, hash(100 + at))
-    t.equal((await wallets.names(wallet)).length, 17)
+    t.equal((await wallets.addressesOf(wallet)).length, 17)
     t.equal((await ledger.records('alias', '', '', 1000)).length, 16)
     await accounts.credit({ id: 'left', address: hash(139), winc: 3n, ...facts })
     t.match(await accounts.balance(hash(139)), { winc: '3' }, 'one that was not taken has its own')
     await wallets.takeOverAlias(giver, hash(100))
-    t.equal(await wallets.find(hash(100)), wallet, 'an alias does not change hands')
+    t.equal(await wallets.resolve(hash(100)), wallet, 'an alias does not change hands')
     await ledger.close()
   })
 
@@ -203,7 +203,7 @@ async function everywhere(t: Test, open: (place: string) => Promise<MoneyLedger>
       t.strictSame(await ledger.records('alias-of', '', '', 1), [])
       t.equal(await start(ledger), 0, 'and no more after that')
       t.equal(
-        (await booksOf(ledger).wallets.names(wallet)).length,
+        (await booksOf(ledger).wallets.addressesOf(wallet)).length,
         1 + aliases.length,
         'none that has nothing',
       )

@@ -11,10 +11,10 @@ import { LedgerCredits } from '../../../src/payment/books/credits.js'
 import { Wallets } from '../../../src/payment/books/wallets.js'
 import { type ApprovalView, type CreditsPort, isDenied } from '../../../src/payment/credits-port.js'
 import {
+  answersCredits,
   type CreditsReply,
   type CreditsRequest,
-  creditsAnswering,
-  embeddedCredits,
+  creditsByMessages,
 } from '../../../src/payment/links/credits-messages.js'
 import { below } from '../../property.js'
 
@@ -44,8 +44,8 @@ function rig(
   const accounts = new Accounts(ledger, wallets, approvals, clock.now)
   const own = new LedgerCredits({ ledger, wallets, approvals, price })
   // Through messages, as the upload service has it.
-  const credits = embeddedCredits(
-    localAddress<CreditsRequest, CreditsReply>(creditsAnswering(own, undefined)),
+  const credits = creditsByMessages(
+    localAddress<CreditsRequest, CreditsReply>(answersCredits(own, undefined)),
   )
   let given = 0
   return {

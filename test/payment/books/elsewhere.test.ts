@@ -36,7 +36,12 @@ async function books(t: Test) {
   const hold = async (itemId: string, orderer: Orderer, bytes = 100): Promise<string> => {
     const plan = async () => ({ parts: [{ account: accountOf(payer), winc: '10' }], records: [] })
     const order = { itemId, bytes, purpose: 'upload', records: undefined, ...orderer } as const
-    const held = await reservations.hold({ ...order, winc: async () => 10n, wallet: async () => payer, plan })
+    const held = await reservations.reserve({
+      ...order,
+      winc: async () => 10n,
+      wallet: async () => payer,
+      plan,
+    })
     if (isRefusal(held)) return held.refused
     return held.paid ? 'paid' : (held.elsewhere ?? 'unpaid')
   }
@@ -66,7 +71,7 @@ async function books(t: Test) {
     return outcome.paid ? 'paid' : outcome.state
   }
   const ahead = async (itemId: string, { order }: Brought): Promise<void> => {
-    await sales.receive({ ...order, itemId, bytes: 100 })
+    await sales.settle({ ...order, itemId, bytes: 100 })
   }
   const later = (ms: number): void => {
     nowMs += ms

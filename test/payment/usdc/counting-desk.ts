@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { isUnreadable, paymentName, type ReadPayment } from '../../../src/admission/presented.js'
 import type { UsdcOrder } from '../../../src/payment/credits-port.js'
-import type { X402Desk } from '../../../src/payment/usdc/x402-desk.js'
+import type { X402Processor } from '../../../src/payment/usdc/x402-processor.js'
 import type { X402Sales } from '../../../src/payment/usdc/x402-sales.js'
 
 /** A payment as a client brings it. */
@@ -32,7 +32,7 @@ export function paymentOf(units: bigint): Brought {
  * as the cashier does it. One unit is one winc.
  */
 export function countingDesk(
-  open: (desk: X402Desk) => X402Sales,
+  open: (desk: X402Processor) => X402Sales,
   priceOf: (bytes: number) => bigint,
 ): X402Sales {
   const denial = { status: 402, body: Buffer.from('{}'), lines: '' }
@@ -53,6 +53,6 @@ export function countingDesk(
     cashier: { find: () => undefined },
     isRequested: async () => false,
     x402: { settle, offer: () => denial, receipt: () => '' },
-  } as unknown as X402Desk)
+  } as unknown as X402Processor)
   return sales
 }

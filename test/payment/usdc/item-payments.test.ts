@@ -128,7 +128,7 @@ async function* byStranger({ shop, payments }: World, { id, bytes }: Item): Step
   payments.push({ brought, itemId: id })
   const more = below(2) === 0 ? { address: pick(wallets) } : { keepsRest: true as const }
   for (let times = 0; times < 2; times += 1) {
-    await shop().sales.receive({ ...brought.order, ...more, itemId: id, bytes: stated })
+    await shop().sales.settle({ ...brought.order, ...more, itemId: id, bytes: stated })
     yield
   }
 }

@@ -4,7 +4,7 @@ import { encodeAbiParameters, encodeEventTopics, erc20Abi, type Hex, parseAbi } 
 import { systemClock } from '../../../src/actor/clock.js'
 import { usdcOf } from '../../../src/admission/usdc.js'
 import { PostgresLedger } from '../../../src/ledger/postgres.js'
-import type { X402Options } from '../../../src/payment/usdc/x402-desk.js'
+import type { X402Options } from '../../../src/payment/usdc/x402-processor.js'
 import { newAccount, payee } from '../../admission/scene.js'
 import { type ScriptedFacilitator, scriptedFacilitator } from '../../admission/scripted-facilitator.js'
 import { payment } from '../../admission/shop.js'
@@ -127,14 +127,14 @@ for (const withChain of [false, true])
       facilitator.remembers = !withChain
       await dieAt(await scene.open(), scene, await scene.pay(), at)
       const other = await scene.open()
-      t.equal(await other.service.takeUpLeft(), 0, 'it may be at it still')
+      t.equal(await other.service.finishAbandoned(), 0, 'it may be at it still')
       t.equal(await wincOf(other), '0')
       other.setTime(Date.now() + longMs)
-      t.equal(await other.service.takeUpLeft(), 1)
+      t.equal(await other.service.finishAbandoned(), 1)
       const { json } = await other.get(`/v1/price/base-usdc/${value}`)
       t.equal(await wincOf(other), (json as { winc: string }).winc)
       t.equal(facilitator.used.size, 1)
-      t.equal(await other.service.takeUpLeft(), 0, 'it has ended')
+      t.equal(await other.service.finishAbandoned(), 0, 'it has ended')
       t.equal(await wincOf(other), (json as { winc: string }).winc)
       t.strictSame((await other.ledger.check()).faults, [])
     })
@@ -148,7 +148,7 @@ t.test('died, and the payer brings the payment to the other one', { skip }, asyn
   other.setTime(Date.now() + longMs)
   const answer = await other.post(path, '', headers)
   t.equal(answer.status, 200, answer.text)
-  t.equal(await other.service.takeUpLeft(), 1)
+  t.equal(await other.service.finishAbandoned(), 1)
   const { json } = await other.get(`/v1/price/base-usdc/${value}`)
   t.equal(await wincOf(other), (json as { winc: string }).winc)
   t.strictSame((await other.ledger.check()).faults, [])
@@ -168,7 +168,7 @@ t.test(
       answers.map(({ text }) => text).join(),
     )
     for (const rig of rigs) rig.setTime(Date.now() + longMs)
-    for (const rig of rigs) await rig.service.takeUpLeft()
+    for (const rig of rigs) await rig.service.finishAbandoned()
     for (const rig of rigs) {
       const { json } = await rig.get(`/v1/price/base-usdc/${value}`)
       t.equal(await wincOf(rig), (json as { winc: string }).winc)
@@ -182,7 +182,7 @@ t.test('died, and nothing can be found out: it is said, and nothing is credited'
   await dieAt(await scene.open(), scene, await scene.pay(), 'afterSettle')
   const other = await scene.open()
   other.setTime(Date.now() + longMs)
-  t.equal(await other.service.takeUpLeft(), 1)
+  t.equal(await other.service.finishAbandoned(), 1)
   t.equal(await wincOf(other), '0')
-  t.equal(await other.service.takeUpLeft(), 0)
+  t.equal(await other.service.finishAbandoned(), 0)
 })

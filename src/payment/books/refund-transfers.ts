@@ -3,11 +3,11 @@ import type { EndOrder, MoveOrder, TransferOrder } from '../../ledger/transfer.j
 import { approvalAccount, leftChanged } from './approval-index.js'
 import type { Approvals, StoredApproval } from './approvals.js'
 import { paidPrefix, partId, type Reservation, revenue } from './reservation.js'
-import { accountOf, type PlacedWallet, type Wallets } from './wallets.js'
+import { accountOf, type WalletForCommit, type Wallets } from './wallets.js'
 
-export interface BackParts {
+export interface RefundParts {
   readonly ledger: MoneyLedger
-  readonly wallets: Pick<Wallets, 'place' | 'placeAll'>
+  readonly wallets: Pick<Wallets, 'forCommit' | 'forCommits'>
   readonly approvals: Pick<Approvals, 'storedOf'>
 }
 
@@ -15,8 +15,8 @@ export interface BackParts {
  * What is written where something held back, or spent, is given back: in the opposite order of its parts. What came from an
  * approval that is over goes on to the wallet that gave it, and what came as a payment to the wallet that was named with it.
  */
-export async function givenBack(
-  { approvals, ledger, wallets }: BackParts,
+export async function refundTransfers(
+  { approvals, ledger, wallets }: RefundParts,
   itemId: string,
   { address, attempt, parts, purpose = 'upload' }: Reservation,
 ): Promise<{ readonly transfers: readonly TransferOrder[]; readonly records: readonly RecordChange[] }> {
@@ -30,7 +30,7 @@ export async function givenBack(
   const stored = await approvals.storedOf(parts.flatMap(({ account }) => approvalOf(account) ?? []))
   const givers = await giversOf(wallets, stored)
   const placed = parts.some(({ account }) => account.startsWith(paidPrefix))
-    ? await wallets.place(address)
+    ? await wallets.forCommit(address)
     : undefined
   for (const [part, { account, winc }] of [...parts.entries()].reverse()) {
     const id = partId('refund', itemId, attempt, part)
@@ -47,17 +47,17 @@ export async function givenBack(
     }
     if (account.startsWith(paidPrefix) && placed !== undefined) {
       transfers.push(on(placed.wallet))
-      records.push(...placed.unchanged)
+      records.push(...placed.conditions)
     }
     const found = stored.get(approvalOf(account) ?? '')
     if (found === undefined) continue
-    records.push(found.unchanged)
+    records.push(found.conditions)
     const { ended, payer } = found.approval
     if (ended === undefined) records.push(...leftChanged(found.approval, amount))
     else {
       const giver = givers.get(payer)
       transfers.push(on(giver?.wallet ?? payer))
-      records.push(...(giver?.unchanged ?? []))
+      records.push(...(giver?.conditions ?? []))
     }
   }
   return { transfers, records }
@@ -71,11 +71,11 @@ function approvalOf(account: string): string | undefined {
 
 /** The wallets of those who gave the approvals that are over, by the addresses in these. */
 async function giversOf(
-  wallets: BackParts['wallets'],
+  wallets: RefundParts['wallets'],
   stored: ReadonlyMap<string, StoredApproval>,
-): Promise<ReadonlyMap<string, PlacedWallet>> {
+): Promise<ReadonlyMap<string, WalletForCommit>> {
   const over = [...stored.values()].filter(({ approval }) => approval.ended !== undefined)
   const payers = [...new Set(over.map(({ approval }) => approval.payer))]
-  const found = await wallets.placeAll(payers)
+  const found = await wallets.forCommits(payers)
   return new Map(found.map((one, at) => [payers[at] ?? one.wallet, one]))
 }

@@ -43,7 +43,7 @@ export interface X402Options {
   readonly cdp?: { readonly keyId: string; readonly secret: string }
 }
 
-export interface X402DeskParts {
+export interface X402ProcessorParts {
   readonly ledger: MoneyLedger
   readonly options: X402Options
   readonly prices: Pick<Prices, 'ofItem'>
@@ -74,7 +74,7 @@ const ownName = 'credits'
 
 /** A ledger that is gone for a while decides nothing. */
 async function owning(
-  { owned }: X402DeskParts,
+  { owned }: X402ProcessorParts,
   claim: Parameters<OwnerQuestion>[0],
 ): ReturnType<OwnerQuestion> {
   try {
@@ -86,7 +86,7 @@ async function owning(
 }
 
 /** Takes USDC by x402 for all that the payment service sells: so one payment can buy one thing only. */
-export class X402Desk {
+export class X402Processor {
   readonly x402: X402
   readonly cashier: Cashier
   readonly #offers: Offers
@@ -97,7 +97,7 @@ export class X402Desk {
   readonly #claims: SharedSettlements
 
   constructor(
-    private readonly parts: X402DeskParts,
+    private readonly parts: X402ProcessorParts,
     crediting: Crediting,
   ) {
     const { options, clock, log, meters } = parts
@@ -157,7 +157,7 @@ export class X402Desk {
   }
 
   /** Ends what other services with the same ledger have left. Resolves with how many settlements have ended. */
-  takeUpLeft(): Promise<number> {
+  finishAbandoned(): Promise<number> {
     return this.#left.work()
   }
 
