@@ -13,6 +13,7 @@ import { sourceDefaults, type VerifierOptions } from '../../src/source/source-de
 import { openEnvironment } from '../../src/store/lmdb.js'
 import { HandClock } from '../names/hand-clock.js'
 import { folder } from './house.js'
+import { IdList } from './id-list.js'
 
 /** Records of the catalog, which counts their changes by shards. */
 class Records extends Map<Id, Attributes> {
@@ -46,7 +47,7 @@ export interface ProvingRig {
   readonly agenda: ProofAgenda
   readonly known: Records
   /** Ids that the catalog lists as unproven. */
-  readonly unsettled: Set<Id>
+  readonly unsettled: IdList
   readonly requested: RootRequest[]
   /** Milliseconds of processor time that proofs used, as the budget counts them. */
   spentMs(): number
@@ -76,7 +77,7 @@ export function provingRig(
   const path = earlier?.path ?? folder(t)
   const clock = earlier?.clock ?? new HandClock()
   const known = earlier?.known ?? new Records()
-  const unsettled = earlier?.unsettled ?? new Set<Id>()
+  const unsettled = earlier?.unsettled ?? new IdList()
   const requested = earlier?.requested ?? []
   const environment = openEnvironment(path)
   const options: VerifierOptions = {
@@ -101,11 +102,7 @@ export function provingRig(
       attributes: (id: Id) => known.get(id),
       blobSize: () => 1,
       changedShards: (seen: Int32Array) => known.generations.changed(seen),
-      unsettled: (after: Id | undefined, limit: number) =>
-        [...unsettled]
-          .sort()
-          .filter((id) => after === undefined || id > after)
-          .slice(0, limit),
+      unsettled: (after: Id | undefined, limit: number) => unsettled.list(after, limit),
     },
     keeper: { ask: async (message: CatalogRequest) => apply(message) },
     heights: {
