@@ -8,6 +8,11 @@ import { systemClock } from './clock.js'
 const turnMs = 1000
 /** A thread whose loop was busy for less than this share of a turn counts as quiet: health checks and timers take less. */
 const quietShare = 0.02
+/**
+ * The same in the turn behind a collection: V8 sweeps the pages afterwards, on this thread. On a slow or busy machine that is more
+ * than usual quietness, and would end each row of collections after the first one, which then began anew for ever.
+ */
+const sweepingShare = 0.1
 /** Quiet turns before memory is given back, so that a pause between requests is not taken for the end of the work. */
 const quietTurns = 8
 /** The first collection promotes what is alive out of the young generation; only later ones find it empty and shrink it. */
@@ -48,7 +53,7 @@ export class IdleMemory {
 
   /** One turn is over. Whether to collect garbage now. */
   turn({ busyShare, heapBytes, processMs }: Turn): boolean {
-    if (busyShare > quietShare) {
+    if (busyShare > (this.#owed > 0 ? sweepingShare : quietShare)) {
       // Whoever asks now must not wait for what is left of the row: each collection moves all that is alive.
       this.#begin(processMs)
       this.#owed = 0
@@ -144,7 +149,7 @@ class BusyShare {
     const share =
       ran === undefined || this.#ranMs === undefined
         ? performance.eventLoopUtilization(loop, this.#loop).utilization
-        : (ran - this.#ranMs) / Math.max(1, atMs - this.#atMs)
+        : (ran - this.#ranMs) / Math.max(turnMs, atMs - this.#atMs)
     this.#ranMs = ran
     this.#atMs = atMs
     this.#loop = loop
