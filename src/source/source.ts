@@ -42,6 +42,8 @@ export interface Found {
    * Absent: `body` is the only way.
    */
   readonly collect?: (maxBytes: number) => Promise<readonly Uint8Array[] | Refusal>
+  /** What `collect` gave is read no more: its memory may be used again. Absent: nobody needs to hear of that. */
+  readonly release?: () => void
   /** Pieces of the body stay as they are; else each is valid until the next one is requested. */
   readonly isLasting?: true
   /** From a server that the operator trusts, or proven. */

@@ -14,6 +14,7 @@ const endedEarly = refuse('upstream', 'upstream', 'the body ended early')
 export class Gathering {
   readonly #pieces = new PieceList()
   readonly #sizeBytes: number
+  #release: (() => void) | undefined
 
   /**
    * Takes its bytes from those that may be held: `close` gives them back. `isLasting`: pieces stay as they are; else whoever
@@ -48,6 +49,7 @@ export class Gathering {
   /** Takes all of a body that can come at once; undefined where it cannot. A refusal: it broke, or has another size. */
   fill({ found, body }: Pick<TransferTarget, 'found' | 'body'>): Promise<Refusal | undefined> | undefined {
     if (found.collect === undefined || body !== found.body) return undefined
+    this.#release = found.release
     return found.collect(this.#sizeBytes).then((all) => {
       if (isRefusal(all)) return all
       for (const piece of all) this.write(piece)
@@ -65,7 +67,9 @@ export class Gathering {
     return new Uint8Array(sha256(...this.parts))
   }
 
+  /** Nothing of it may be read any more. */
   close(): void {
     held -= this.#sizeBytes
+    this.#release?.()
   }
 }

@@ -159,7 +159,10 @@ export class RawClient {
     if (declaredDigest !== undefined) found.declaredDigest = declaredDigest
     if (hops !== undefined) found.hops = hops
     if (answer.isLasting) found.isLasting = true
-    if (!isWhole) found.collect = (maxBytes) => answer.collect(maxBytes)
+    if (!isWhole) {
+      found.collect = (maxBytes) => answer.collect(maxBytes)
+      found.release = () => answer.release()
+    }
     return found
   }
 }

@@ -3,13 +3,20 @@ import type { Clock, Timer } from '../../actor/clock.js'
 import { PieceList } from '../../format/piece-list.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import { SenderPace, type SenderPaceOptions } from '../../http/sender-pace.js'
+import { BodyMemory } from './body-memory.js'
 import type { HeaderLines } from './gateway-headers.js'
 
 /** Bytes of one body that may wait here for their reader, before the socket is left to fill. */
 const aheadMaxBytes = 128 * 1024
 
-/** The pieces of a body up to this size keep their memory. Those of a larger one share some, where the client writes into it. */
+/**
+ * The pieces of a body up to this size keep their memory until `release`. Those of a larger one share some, where the client writes
+ * into it.
+ */
 const lastingMaxBytes = 1024 * 1024
+
+/** Of all small bodies of this thread. */
+const memory = new BodyMemory()
 
 /** Memory for one piece of a larger body: as much as is read from a socket at once. */
 const slabBytes = 256 * 1024
@@ -91,7 +98,8 @@ export class UpstreamAnswer implements Answering, AsyncIterableIterator<Piece, u
 
   /** Large bodies use the same memory again and again: V8 would have to find out that it is garbage. */
   memoryFor(length: number): Uint8Array {
-    if (this.isLasting || length > slabBytes) return Buffer.allocUnsafe(length)
+    if (this.isLasting) return memory.take(length)
+    if (length > slabBytes) return Buffer.allocUnsafe(length)
     const slab = this.#spare.pop() ?? Buffer.allocUnsafeSlow(slabBytes)
     return slab.subarray(0, length)
   }
@@ -108,7 +116,7 @@ export class UpstreamAnswer implements Answering, AsyncIterableIterator<Piece, u
       this.#give({ done: false, value: piece })
       return
     }
-    if (!this.#waiting.add(piece)) this.#reuse(piece)
+    if (!this.#waiting.add(piece)) this.#copied(piece)
     if (this.#takeAll !== undefined) this.#awaitMore(this.#takeAll.maxBytes)
     else if (this.#waiting.sizeBytes >= aheadMaxBytes) this.#exchange?.pause()
   }
@@ -172,9 +180,22 @@ export class UpstreamAnswer implements Answering, AsyncIterableIterator<Piece, u
     })
   }
 
-  /** Nobody reads the piece any more. */
+  /** Nobody reads the piece any more, unless it lasts. */
   #reuse(piece: Uint8Array | undefined): void {
-    if (piece?.buffer.byteLength === slabBytes) this.#spare.push(new Uint8Array(piece.buffer))
+    if (!this.isLasting && piece?.buffer.byteLength === slabBytes)
+      this.#spare.push(new Uint8Array(piece.buffer))
+  }
+
+  #copied(piece: Uint8Array): void {
+    if (this.isLasting && this.sharesMemory) memory.give(piece)
+    else this.#reuse(piece)
+  }
+
+  /** The pieces that `collect` gave are read no more: their memory is used for other bodies. */
+  release(): void {
+    if (!this.#over || !this.isLasting || !this.sharesMemory) return
+    for (const piece of this.#waiting.pieces) memory.give(piece)
+    this.#waiting.clear()
   }
 
   /**
