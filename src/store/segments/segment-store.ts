@@ -19,7 +19,10 @@ export interface SegmentOptions {
   maxBytes(): number
   /** The disk is not filled beyond this. */
   readonly freeMinBytes: number
-  /** A payload stands in the index at the latest so long after it was put. */
+  /**
+   * A payload stands in the index at the latest so long after it was put. Content does sooner: it is there before the catalog has its
+   * record.
+   */
   readonly commitMs: number
   /** Whether a payload must never be evicted. */
   isPinned(digest: Uint8Array): boolean
@@ -31,7 +34,7 @@ export const segmentDefaults = {
   segmentBytes: 268_435_456,
   payloadMaxBytes: 1_048_576,
   freeMinBytes: 1_073_741_824,
-  commitMs: 500,
+  commitMs: 2500,
 } as const
 
 /** Changes that make a commit due at once. */
