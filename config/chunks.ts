@@ -1,4 +1,5 @@
-import { flag, maybeUrls, whole } from './setting.js'
+import { foreignChunkSources } from './foreign.js'
+import { flag, maybeUrls, sharedList, whole } from './setting.js'
 
 /** Chunks by weave offset: finding, proving, posting. */
 export const chunks = {
@@ -14,6 +15,17 @@ export const chunks = {
     why:
       'Nodes (or gateways that serve chunks) that get requests for chunks before those of TRUSTED_NODE_URL. A node that had ' +
       'chunks of the same part of the weave comes before both; that is learned.',
+  }),
+  order: sharedList({
+    foreign: foreignChunkSources,
+    mayBeEmpty: false,
+    env: 'CHUNK_DATA_RETRIEVAL_ORDER',
+    default: ['ar-io-network', 'arweave-network'],
+    shape: /^(ar-io-network|arweave-network)$/,
+    allowed: 'ar-io-network or arweave-network',
+    why:
+      'Who gets requests for chunks of content, in order: gateways of PEER_GATEWAYS_URLS (nodes, where there are none), and nodes. ' +
+      'Chunks for GET /chunk and for proofs come from nodes alone.',
   }),
   firstDataMs: whole({
     env: 'CHUNK_FIRST_DATA_TIMEOUT_MS',

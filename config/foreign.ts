@@ -58,8 +58,8 @@ const groups: readonly (readonly [why: string, names: string, isAbsent?: true])[
       'ENABLE_ARWEAVE_PEER_EDS',
   ],
   [
-    'chunks come from nodes; a gateway that serves them can be named in PREFERRED_CHUNK_GET_NODE_URLS',
-    'CHUNK_DATA_RETRIEVAL_ORDER CHUNK_METADATA_RETRIEVAL_ORDER',
+    'the proof of a chunk comes with the chunk: see CHUNK_DATA_RETRIEVAL_ORDER',
+    'CHUNK_METADATA_RETRIEVAL_ORDER',
   ],
   [
     'requests for one id share one fetch, whose bytes they read as they come',
@@ -98,6 +98,11 @@ export const foreignSources: ReadonlyMap<string, string> = new Map([
   ...['turbo-s3', 'turbo-elasticache', 'turbo-dynamodb'].map(
     (name) => [name, 'stores of an upload service are not read'] as const,
   ),
+])
+
+/** Sources of chunks that other gateways have in their orders. */
+export const foreignChunkSources: ReadonlyMap<string, string> = new Map([
+  ['legacy-s3', 'a bucket of chunks is not read'],
 ])
 
 /** Whom other gateways ask where an item lies. */

@@ -19,10 +19,22 @@ const atOnceMax = 3
 /** A node that was silent while others answered comes behind these for so long, as if it had so many calls more under way. */
 const [lateMs, lateHandicap] = [30_000, 64] as const
 
+/**
+ * Who comes behind by the operator's order counts as so busy. More than an unknown node does, so that the order holds for them,
+ * and less than one that is known to have nothing.
+ */
+const behindHandicap = 1000
+
 export interface ChunkNodesParts {
   /** Nodes that the operator prefers for chunks come first. */
   readonly nodes: readonly Node[]
   readonly preferred: ReadonlySet<Node>
+  /** Of `nodes`, those that are gateways: before all others or behind them, so many for one chunk at most. */
+  readonly gateways: {
+    readonly nodes: ReadonlySet<Node>
+    readonly comeFirst: boolean
+    readonly queriedMax: number
+  }
   readonly options: NodeOrderOptions & { readonly attemptsMax: number }
   readonly clock: Clock
   readonly holders: ChunkHolders
@@ -50,7 +62,10 @@ export interface ChunkWish {
   readonly check: ((chunk: Chunk) => true | Refusal) | undefined
 }
 
-/** Queries nodes for a chunk: those that had its neighbours first, then those that the operator prefers, then the others. */
+/**
+ * Queries nodes for a chunk, and gateways, in the operator's order. Of either, those that had its neighbours come first, then those
+ * that the operator prefers, then the others.
+ */
 export class ChunkNodes {
   readonly #order: NodeOrder<Node>
   readonly #manners = new Map<Node, ChunkManner>()
@@ -83,12 +98,15 @@ export class ChunkNodes {
   }
 
   #ranked(offset: number): Node[] {
-    const { clock, holders, preferred } = this.parts
+    const { clock, holders, preferred, gateways } = this.parts
     const nowMs = clock.monotonic()
-    return this.#order.ranked(nowMs, (node) => {
+    const ranked = this.#order.ranked(nowMs, (node) => {
       const late = (this.#lateUntil.get(node) ?? 0) > nowMs ? lateHandicap : 0
-      return late + holders.handicap(node.name, offset, preferred.has(node))
+      const behind = gateways.nodes.has(node) === gateways.comeFirst ? 0 : behindHandicap
+      return late + behind + holders.handicap(node.name, offset, preferred.has(node))
     })
+    let left = gateways.queriedMax
+    return ranked.filter((node) => !gateways.nodes.has(node) || left-- > 0)
   }
 
   /**

@@ -1,3 +1,12 @@
+/** Gateways that serve chunks as nodes do. They get no other requests. */
+export interface ChunkGateways {
+  readonly urls: readonly string[]
+  /** Whether they come before the nodes or behind them; `alone`: nodes are not queried for chunks. */
+  readonly place: 'before' | 'behind' | 'alone'
+  /** Of them, those that are queried for one chunk at most. */
+  readonly queriedMax: number
+}
+
 /**
  * How nodes are queried. The timeouts limit waiting, not the whole transfer: a long answer that keeps arriving is never
  * cut.
@@ -7,6 +16,8 @@ export interface ChainOptions {
   readonly nodes: readonly string[]
   /** Base URLs that are queried for chunks before `nodes`. */
   readonly chunkNodes?: readonly string[]
+  /** Gateways that are queried for chunks, too. */
+  readonly chunkGateways?: ChunkGateways
   /** Timeout of the connection. */
   readonly connectMs: number
   /** From the request to the answer's head. */

@@ -67,10 +67,16 @@ export class RemoteChain implements Chain {
       const node = new Node(address, options, clock)
       return this.#nodes.find(({ name }) => name === node.name) ?? node
     })
-    this.#allNodes = distinct([...preferred, ...this.#nodes])
+    const ownNodes = distinct([...preferred, ...this.#nodes])
+    const { urls = [], place = 'behind', queriedMax = 0 } = options.chunkGateways ?? {}
+    const others = urls.map((address) => new Node(address, options, clock))
+    this.#allNodes = distinct([...ownNodes, ...others])
+    const gateways = this.#allNodes.slice(ownNodes.length)
+    const isAlone = place === 'alone' && gateways.length > 0
     this.#chunkNodes = new ChunkNodes({
-      nodes: this.#allNodes,
+      nodes: isAlone ? gateways : this.#allNodes,
       preferred: new Set(preferred),
+      gateways: { nodes: new Set(gateways), comeFirst: place === 'before', queriedMax },
       options,
       clock,
       holders,

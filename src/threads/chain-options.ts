@@ -1,4 +1,4 @@
-import type { ChainOptions } from '../chain/remote-chain-options.js'
+import type { ChainOptions, ChunkGateways } from '../chain/remote-chain-options.js'
 import { otherCalls } from './resources.js'
 import type { Settings } from './thread-settings.js'
 
@@ -23,4 +23,25 @@ export function chainOptions(
     coolMs: 1000,
     coolMaxMs: 60_000,
   }
+}
+
+/**
+ * Whom content out of chunks is requested from beside nodes. Gateways that get a request for a chunk of a client pass it on to
+ * nodes alone: so it cannot go round among them. `random` (from 0 to below 1) says which of them is the first one.
+ */
+export function chunkGateways(
+  { chunks, peers }: Settings<'chunks' | 'peers'>,
+  random = Math.random(),
+): ChunkGateways | undefined {
+  const { order } = chunks
+  const all = peers.urls ?? []
+  if (all.length === 0 || !order.includes('ar-io-network')) return undefined
+  const first = Math.floor(random * all.length)
+  const urls = [...all.slice(first), ...all.slice(0, first)]
+  const place = !order.includes('arweave-network')
+    ? 'alone'
+    : order[0] === 'ar-io-network'
+      ? 'before'
+      : 'behind'
+  return { urls, place, queriedMax: peers.candidatesMax }
 }

@@ -47,7 +47,7 @@ import { BlobStore } from '../store/blobs.js'
 import { SoundFiles } from '../store/sound-files.js'
 import { IntakeSource } from '../upload/intake/intake-source.js'
 import { PendingMarks } from '../upload/records/pending-marks.js'
-import { chainOptions } from './chain-options.js'
+import { chainOptions, chunkGateways } from './chain-options.js'
 import { folders } from './folders.js'
 import { type OpenedFetcher, openFetcher } from './open-fetcher.js'
 import { type Neighbours, openNeighbours } from './open-neighbours.js'
@@ -215,7 +215,10 @@ function openSources(
   const { retrieval } = settings
   const raw = { ...rawOptions(settings, memory), gateways: given.gateways }
   const gateways = new TrustedGateways(raw, systemClock)
-  const chain = new RemoteChain(chainOptions(nodes, settings), systemClock, undefined, holders)
+  const peersOfChunks = chunkGateways(settings)
+  const asked = chainOptions(nodes, settings)
+  const chainOf = peersOfChunks === undefined ? asked : { ...asked, chunkGateways: peersOfChunks }
+  const chain = new RemoteChain(chainOf, systemClock, undefined, holders)
   const lookup = rootLookupOptions(settings)
   const roots = lookup && new GatewayRoots(lookup, systemClock)
   const heights = new RootHeights(chain, systemClock)

@@ -37,16 +37,19 @@ t.test('work ends a row of collections, which begins anew after it', async (t) =
   t.same(quiet(memory, 4, 20 * MiB), [true, true, true, false])
 })
 
-t.test('sweeping behind a collection is no work: a row of collections ends, and is not begun again', async (t) => {
-  const memory = new IdleMemory()
-  const heapBytes = 20 * MiB
-  const answers = Array.from({ length: 60 }, (_, at) => {
-    const isTime = memory.turn({ busyShare: at > 7 && at < 11 ? 0.05 : 0, heapBytes, processMs: 0 })
-    if (isTime) memory.collected(heapBytes)
-    return isTime
-  })
-  t.equal(answers.filter(Boolean).length, 3)
-})
+t.test(
+  'sweeping behind a collection is no work: a row of collections ends, and is not begun again',
+  async (t) => {
+    const memory = new IdleMemory()
+    const heapBytes = 20 * MiB
+    const answers = Array.from({ length: 60 }, (_, at) => {
+      const isTime = memory.turn({ busyShare: at > 7 && at < 11 ? 0.05 : 0, heapBytes, processMs: 0 })
+      if (isTime) memory.collected(heapBytes)
+      return isTime
+    })
+    t.equal(answers.filter(Boolean).length, 3)
+  },
+)
 
 t.test('where a heap grew little, there is nothing to give back', async (t) => {
   const memory = new IdleMemory()

@@ -58,6 +58,37 @@ t.test('chunks are asked of preferred nodes first, and nothing else is', async (
   t.notOk(preferred.some(({ requested }) => requested.includes('GET /height')))
 })
 
+t.test(
+  'gateways are asked for chunks before nodes, behind them, or alone, and never too many of them',
+  async (t) => {
+    const place = ['before', 'behind', 'alone'] as const
+    const requested = async (at: number, gateways: readonly Act[], node: Act, queriedMax = 5) => {
+      const asked = await Promise.all(gateways.map((act) => nodeThat(t, act)))
+      const urls = asked.map(({ url }) => url)
+      const chunkGateways = { urls, place: place[at] ?? 'alone', queriedMax }
+      const { chain, others } = await stage(t, { preferred: [], others: [node] }, { chunkGateways })
+      const outcome = await chain.chunk(7)
+      await chain.height()
+      t.notOk(asked.some(({ requested: paths }) => paths.includes('GET /height')))
+      return [!isRefusal(outcome), asked.flatMap(offsetsOf).length, others.flatMap(offsetsOf).includes('7')]
+    }
+    t.same(await requested(0, [having], having), [true, 1, false])
+    t.same(await requested(1, [having], having), [true, 0, true])
+    t.same(await requested(1, [having], lacking), [true, 1, true])
+    t.same(await requested(0, [lacking, lacking, lacking], having, 2), [true, 2, true])
+    t.same(await requested(2, [lacking], having), [false, 1, false])
+    t.same(await requested(2, [], having), [true, 0, true], 'without gateways nodes are left')
+  },
+)
+
+t.test('a gateway that is known to lack a part of the weave comes behind nodes', async (t) => {
+  const gateway = await nodeThat(t, lacking)
+  const chunkGateways = { urls: [gateway.url], place: 'before', queriedMax: 5 } as const
+  const { chain } = await stage(t, { preferred: [], others: [having] }, { chunkGateways })
+  for (const offset of [7, 8, 9]) t.notOk(isRefusal(await chain.chunk(offset)))
+  t.same(offsetsOf(gateway), ['7'])
+})
+
 t.test('a node named in both lists is one node', async (t) => {
   const node = await nodeThat(t, lacking)
   const chain = new RemoteChain({ ...patient, nodes: [node.url], chunkNodes: [`${node.url}/`] }, systemClock)

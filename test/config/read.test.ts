@@ -181,6 +181,8 @@ t.test(
         'ROOT_TX_LOOKUP_ORDER: graphql',
       ],
     )
+    const chunkOrder = readConfig({ CHUNK_DATA_RETRIEVAL_ORDER: 'legacy-s3,arweave-network' })
+    t.same(!Array.isArray(chunkOrder) && chunkOrder.chunks.order, ['arweave-network'])
     t.match(readConfig({ ON_DEMAND_RETRIEVAL_ORDER: 's3' }), [/names nothing that is here/])
     t.match(readConfig({ ON_DEMAND_RETRIEVAL_ORDER: 's3,chunk' }), [/has entries that are not .*: chunk/])
     const only = readConfig({ ROOT_TX_LOOKUP_ORDER: 'turbo' })

@@ -304,7 +304,9 @@ t.test(
       rig.block()
       await rig.clock.turn(2 * minute)
     }
-    const open = rig.unsettled.list(undefined, rig.unsettled.size).filter((id) => rig.known.get(id)?.verified !== true)
+    const open = rig.unsettled
+      .list(undefined, rig.unsettled.size)
+      .filter((id) => rig.known.get(id)?.verified !== true)
     const provable = (id: Id): boolean => {
       const lone = numberOf.get(id)
       return lone === undefined ? false : loneFrom(id) < day

@@ -1,5 +1,5 @@
 import { type FairSlots, gaveUp } from '../../actor/fair-slots.js'
-import type { Chain } from '../../chain/chain.js'
+import type { Chain, Chunk } from '../../chain/chain.js'
 import { ChunkCache, type ProvenChunk } from '../../chain/chunk-cache.js'
 import type { ChunkByte, WrittenChunks } from '../../chain/segment-chunks.js'
 import type { Id } from '../../format/id.js'
@@ -169,12 +169,20 @@ export class ProvenChunks {
 
   async #askOnce(place: RootPlace, at: number, signal: AbortSignal): Promise<ProvenChunk | Refusal> {
     const { dataRoot, sizeBytes: dataSize, weaveStart } = place
-    const answer = await this.parts.chain.chunk(weaveStart + at, signal)
-    if (isRefusal(answer)) return answer
-    const { chunk, dataPath } = answer
     const ruleset = rulesetAt(weaveStart + at)
-    const proven = proveChunk({ chunk, dataPath, dataRoot, dataSize, offset: at, ruleset })
-    return isRefusal(proven) ? proven : { chunk, dataPath, dataRoot, dataSize, ...proven, ruleset }
+    const prove = ({ chunk, dataPath }: Chunk): ProvenChunk | Refusal => {
+      const proven = proveChunk({ chunk, dataPath, dataRoot, dataSize, offset: at, ruleset })
+      return isRefusal(proven) ? proven : { chunk, dataPath, dataRoot, dataSize, ...proven, ruleset }
+    }
+    let found: ProvenChunk | undefined
+    // Proven before a node counts as one that has it: where the proof fails, the next one gets the request.
+    const answer = await this.parts.chain.chunk(weaveStart + at, signal, (chunk) => {
+      const proven = prove(chunk)
+      if (isRefusal(proven)) return proven
+      found = proven
+      return true
+    })
+    return isRefusal(answer) ? answer : (found ?? prove(answer))
   }
 
   #has(place: RootPlace, at: number): boolean {
