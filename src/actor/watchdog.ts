@@ -46,8 +46,8 @@ const tickMs = 10
 interface Watched {
   count: number
   silentMs: number
-  /** Processor time at the last heartbeat. */
-  cpuMs: number
+  /** Processor time when the first heartbeat was missed; undefined: none was. */
+  cpuMs: number | undefined
   namedFor: Cause | undefined
 }
 
@@ -87,6 +87,14 @@ export class Watchdog {
     const account = this.options.account ?? accountOf
     const there = new Set<number>()
     for (const { slot, name, thread, count } of this.heartbeats.read()) {
+      const watched = this.#watched.get(slot)
+      if (watched?.count !== count) {
+        // The kernel's account of a thread costs five calls: it is read of a silent one only.
+        if (watched?.namedFor !== undefined) this.options.onHeard(name)
+        this.#watched.set(slot, { count, silentMs: 0, cpuMs: undefined, namedFor: undefined })
+        there.add(slot)
+        continue
+      }
       const found = account(thread)
       if (found === undefined) {
         // The thread was terminated, so it did not free its slot.
@@ -94,15 +102,9 @@ export class Watchdog {
         continue
       }
       there.add(slot)
-      const watched = this.#watched.get(slot)
-      if (watched === undefined || watched.count !== count || isLate) {
-        if (watched?.namedFor !== undefined && watched.count !== count) this.options.onHeard(name)
-        const namedFor = watched?.count === count ? watched.namedFor : undefined
-        this.#watched.set(slot, { count, silentMs: 0, cpuMs: found.cpuMs, namedFor })
-      } else {
-        watched.silentMs += passedMs
-        this.#judge(name, watched, found)
-      }
+      watched.silentMs = isLate ? 0 : watched.silentMs + passedMs
+      watched.cpuMs = isLate ? found.cpuMs : (watched.cpuMs ?? found.cpuMs)
+      if (!isLate) this.#judge(name, watched, found)
     }
     for (const slot of this.#watched.keys()) if (!there.has(slot)) this.#watched.delete(slot)
   }
@@ -110,7 +112,7 @@ export class Watchdog {
   #judge(name: string, watched: Watched, { state, cpuMs }: Account): void {
     const { silentMs } = watched
     if (silentMs < this.options.silentMs) return
-    const own = cpuMs - watched.cpuMs
+    const own = cpuMs - (watched.cpuMs ?? cpuMs)
     const cause = this.#causeOf(name, state, own)
     if (cause === undefined) return
     const isOther = watched.namedFor === undefined || (watched.namedFor === 'disk' && cause !== 'disk')

@@ -32,6 +32,24 @@ function scene(name: string, silentMs = 10_000) {
   return { heartbeats, slot, clock, reported, heard, kernel, pass }
 }
 
+t.test('the account of the kernel is read of silent threads only', async (t) => {
+  const heartbeats = new Heartbeats()
+  const slots = [1, 2].map((thread) => heartbeats.claim(`edge-${thread}`, thread) ?? -1)
+  const clock = new HandClock()
+  const read: number[] = []
+  const account = (thread: number): Account => {
+    read.push(thread)
+    return { state: 'S', cpuMs: 0 }
+  }
+  const options = { silentMs: 10_000, onSilent: () => undefined, onHeard: () => undefined, account }
+  new Watchdog(heartbeats, clock, options).start()
+  for (let at = 0; at < 5; at += 1) {
+    heartbeats.beat(slots[0] ?? -1)
+    clock.jump(1000)
+  }
+  t.same(read, [2, 2, 2, 2])
+})
+
 t.test('a thread with heartbeats is never reported, whatever it does', async (t) => {
   const { heartbeats, slot, reported, pass } = scene('edge-1')
   for (let at = 0; at < 60; at += 1) {
@@ -58,7 +76,7 @@ t.test('a thread in an endless loop is reported, once as new', async (t) => {
 
 t.test('a thread that gets little processor time is reported only when it had enough of it', async (t) => {
   const { reported, pass } = scene('edge-1')
-  pass(25, 200, 'R')
+  pass(26, 200, 'R')
   t.same(reported, [], 'others have the processor')
   pass(1, 200, 'R')
   t.match(reported, [[{ cause: 'spins' }, true]])
@@ -119,6 +137,8 @@ t.test('time in which the watching thread was late does not count', async (t) =>
 t.test('the slot of a thread that was ended is free for another', async (t) => {
   const { heartbeats, kernel, clock, reported } = scene('edge-1')
   kernel.account = undefined
+  clock.jump(1000)
+  t.equal(heartbeats.read().length, 1, 'it may have sent its last heartbeat just now')
   clock.jump(1000)
   t.same(heartbeats.read(), [])
   for (let at = 0; at < 300; at += 1) heartbeats.claim(`a-${at}`, at)
