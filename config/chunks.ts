@@ -24,8 +24,8 @@ export const chunks = {
     shape: /^(ar-io-network|arweave-network)$/,
     allowed: 'ar-io-network or arweave-network',
     why:
-      'Who gets requests for chunks of content, in order: gateways of PEER_GATEWAYS_URLS (nodes, where there are none), and nodes. ' +
-      'Chunks for GET /chunk and for proofs come from nodes alone.',
+      'Who gets requests for chunks of content, in order: gateways of PEER_GATEWAYS_URLS (nodes, where there are none), and ' +
+      'nodes. Chunks for GET /chunk and for proofs come from nodes alone.',
   }),
   firstDataMs: whole({
     env: 'CHUNK_FIRST_DATA_TIMEOUT_MS',

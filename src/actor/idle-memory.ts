@@ -9,8 +9,8 @@ const turnMs = 1000
 /** A thread whose loop was busy for less than this share of a turn counts as quiet: health checks and timers take less. */
 const quietShare = 0.02
 /**
- * The same in the turn behind a collection: V8 sweeps the pages afterwards, on this thread. On a slow or busy machine that is more
- * than usual quietness, and would end each row of collections after the first one, which then began anew for ever.
+ * The same in the turn behind a collection: V8 sweeps the pages afterwards, on this thread. On a busy machine that took more than
+ * the share above, so that each row of collections ended after its first one, and began anew for ever.
  */
 const sweepingShare = 0.1
 /** Quiet turns before memory is given back, so that a pause between requests is not taken for the end of the work. */

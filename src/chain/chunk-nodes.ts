@@ -63,8 +63,8 @@ export interface ChunkWish {
 }
 
 /**
- * Queries nodes for a chunk, and gateways, in the operator's order. Of either, those that had its neighbours come first, then those
- * that the operator prefers, then the others.
+ * Queries nodes for a chunk, and gateways, in the operator's order. Of either, those that had its neighbours come first, then
+ * those that the operator prefers, then the others.
  */
 export class ChunkNodes {
   readonly #order: NodeOrder<Node>

@@ -216,8 +216,8 @@ function openSources(
   const raw = { ...rawOptions(settings, memory), gateways: given.gateways }
   const gateways = new TrustedGateways(raw, systemClock)
   const peersOfChunks = chunkGateways(settings)
-  const asked = chainOptions(nodes, settings)
-  const chainOf = peersOfChunks === undefined ? asked : { ...asked, chunkGateways: peersOfChunks }
+  const usual = chainOptions(nodes, settings)
+  const chainOf = peersOfChunks === undefined ? usual : { ...usual, chunkGateways: peersOfChunks }
   const chain = new RemoteChain(chainOf, systemClock, undefined, holders)
   const lookup = rootLookupOptions(settings)
   const roots = lookup && new GatewayRoots(lookup, systemClock)

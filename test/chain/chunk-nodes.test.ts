@@ -63,14 +63,14 @@ t.test(
   async (t) => {
     const place = ['before', 'behind', 'alone'] as const
     const requested = async (at: number, gateways: readonly Act[], node: Act, queriedMax = 5) => {
-      const asked = await Promise.all(gateways.map((act) => nodeThat(t, act)))
-      const urls = asked.map(({ url }) => url)
+      const opened = await Promise.all(gateways.map((act) => nodeThat(t, act)))
+      const urls = opened.map(({ url }) => url)
       const chunkGateways = { urls, place: place[at] ?? 'alone', queriedMax }
       const { chain, others } = await stage(t, { preferred: [], others: [node] }, { chunkGateways })
       const outcome = await chain.chunk(7)
       await chain.height()
-      t.notOk(asked.some(({ requested: paths }) => paths.includes('GET /height')))
-      return [!isRefusal(outcome), asked.flatMap(offsetsOf).length, others.flatMap(offsetsOf).includes('7')]
+      t.notOk(opened.some(({ requested: paths }) => paths.includes('GET /height')))
+      return [!isRefusal(outcome), opened.flatMap(offsetsOf).length, others.flatMap(offsetsOf).includes('7')]
     }
     t.same(await requested(0, [having], having), [true, 1, false])
     t.same(await requested(1, [having], having), [true, 0, true])

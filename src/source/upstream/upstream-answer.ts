@@ -3,20 +3,20 @@ import type { Clock, Timer } from '../../actor/clock.js'
 import { PieceList } from '../../format/piece-list.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import { SenderPace, type SenderPaceOptions } from '../../http/sender-pace.js'
-import { BodyMemory } from './body-memory.js'
+import { BodyRooms } from './body-rooms.js'
 import type { HeaderLines } from './gateway-headers.js'
 
 /** Bytes of one body that may wait here for their reader, before the socket is left to fill. */
 const aheadMaxBytes = 128 * 1024
 
 /**
- * The pieces of a body up to this size keep their memory until `release`. Those of a larger one share some, where the client writes
- * into it.
+ * The pieces of a body up to this size keep their memory until `release`. Those of a larger one share some, where the client
+ * writes into it.
  */
 const lastingMaxBytes = 1024 * 1024
 
 /** Of all small bodies of this thread. */
-const memory = new BodyMemory()
+const rooms = new BodyRooms()
 
 /** Memory for one piece of a larger body: as much as is read from a socket at once. */
 const slabBytes = 256 * 1024
@@ -98,7 +98,7 @@ export class UpstreamAnswer implements Answering, AsyncIterableIterator<Piece, u
 
   /** Large bodies use the same memory again and again: V8 would have to find out that it is garbage. */
   memoryFor(length: number): Uint8Array {
-    if (this.isLasting) return memory.take(length)
+    if (this.isLasting) return rooms.take(length)
     if (length > slabBytes) return Buffer.allocUnsafe(length)
     const slab = this.#spare.pop() ?? Buffer.allocUnsafeSlow(slabBytes)
     return slab.subarray(0, length)
@@ -187,14 +187,14 @@ export class UpstreamAnswer implements Answering, AsyncIterableIterator<Piece, u
   }
 
   #copied(piece: Uint8Array): void {
-    if (this.isLasting && this.sharesMemory) memory.give(piece)
+    if (this.isLasting && this.sharesMemory) rooms.give(piece)
     else this.#reuse(piece)
   }
 
   /** The pieces that `collect` gave are read no more: their memory is used for other bodies. */
   release(): void {
     if (!this.#over || !this.isLasting || !this.sharesMemory) return
-    for (const piece of this.#waiting.pieces) memory.give(piece)
+    for (const piece of this.#waiting.pieces) rooms.give(piece)
     this.#waiting.clear()
   }
 

@@ -20,8 +20,7 @@ export interface SegmentOptions {
   /** The disk is not filled beyond this. */
   readonly freeMinBytes: number
   /**
-   * A payload stands in the index at the latest so long after it was put. Content does sooner: it is there before the catalog has its
-   * record.
+   * A payload stands in the index at the latest so long after it was put. Content does sooner: before the catalog has its record.
    */
   readonly commitMs: number
   /** Whether a payload must never be evicted. */

@@ -5,10 +5,10 @@ const [leastBits, mostBits] = [12, 17] as const
 const keptMaxBytes = 1024 * 1024
 
 /**
- * Memory for pieces of small bodies, which is used again. New memory for each of them would be cleared by the system page by page,
- * and V8 would have to find out when it is garbage.
+ * Memory for pieces of small bodies, which is used again. New memory for each of them would be cleared by the system page by
+ * page, and V8 would have to find out when it is garbage.
  */
-export class BodyMemory {
+export class BodyRooms {
   /** Free rooms by the logarithm of their size. */
   readonly #free: ArrayBuffer[][] = Array.from({ length: mostBits + 1 }, () => [])
 
