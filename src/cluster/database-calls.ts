@@ -1,5 +1,6 @@
 import { Backoff } from '../actor/backoff.js'
 import { type Clock, withinTime } from '../actor/clock.js'
+import { GroupCommit } from '../ledger/group.js'
 import { isRefusedData } from '../ledger/postgres-session.js'
 
 export interface DatabaseCallsOptions {
@@ -41,6 +42,24 @@ export class DatabaseCalls {
     }
     if (!isRefusedData(outcome.error)) this.failed(outcome.error)
     return undefined
+  }
+
+  /**
+   * A call for orders of many clients: those that come while one call runs are the next one, at most `ordersMax`. `run` resolves
+   * with one outcome for each. The function resolves with undefined where the call did, or where an order has waited for longer
+   * than the limit: a long line is no failure of the database.
+   */
+  grouped<Order, Outcome>(
+    run: (orders: readonly Order[]) => Promise<readonly Outcome[]>,
+    ordersMax: number,
+  ): (order: Order) => Promise<Outcome | undefined> {
+    const { clock, limitMs } = this.options
+    const group = new GroupCommit<Order, Outcome | undefined>(
+      async (orders) => (await this.call(() => run(orders)))?.answer ?? orders.map(() => undefined),
+      ordersMax,
+    )
+    return async (order) =>
+      this.isPaused ? undefined : withinTime(clock, limitMs, group.add(order), undefined)
   }
 
   /** For work that nobody waits for, and that so has no time limit here. */

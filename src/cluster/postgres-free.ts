@@ -1,7 +1,6 @@
 import { type Clock, type Timer, withinTime } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { Outage } from '../actor/outage.js'
-import { GroupCommit } from '../ledger/group.js'
 import { type AskDatabase, PostgresSessions } from '../ledger/postgres-session.js'
 import { sha256 } from '../proof/digest.js'
 import { DatabaseCalls } from './database-calls.js'
@@ -53,8 +52,8 @@ interface Count {
  */
 export class PostgresFree implements FreeElsewhere {
   readonly #sessions: PostgresSessions
-  readonly #takes: GroupCommit<readonly FreeWish[], FreeVerdict>
-  readonly #looks: GroupCommit<readonly string[], ReadonlyMap<string, number>>
+  readonly #take: (wishes: readonly FreeWish[]) => Promise<FreeVerdict | undefined>
+  readonly #look: (keys: readonly string[]) => Promise<ReadonlyMap<string, number> | undefined>
   readonly #changed = new Set<string>()
   readonly #lookedAgain = new Set<string>()
   readonly #calls: DatabaseCalls
@@ -67,8 +66,6 @@ export class PostgresFree implements FreeElsewhere {
   constructor(private readonly options: PostgresFreeOptions) {
     const { databaseUrl, clock, log, patienceMs = 400, restMs = 3000 } = options
     this.#sessions = new PostgresSessions(databaseUrl, connectionsMax, answerMs, answerMs)
-    this.#takes = new GroupCommit((takes) => this.#take(takes), takesMax)
-    this.#looks = new GroupCommit((looks) => this.#look(looks), looksMax)
     this.#outage = new Outage(log, down, 'the free bytes of the cluster are counted again')
     this.#calls = new DatabaseCalls({
       clock,
@@ -78,6 +75,8 @@ export class PostgresFree implements FreeElsewhere {
       // Who writes knows more: a database may be read that takes no rows.
       onWell: () => options.isReading === true && this.#outage.well(),
     })
+    this.#take = this.#calls.grouped((takes) => this.#takeAll(takes), takesMax)
+    this.#look = this.#calls.grouped((looks) => this.#lookAll(looks), looksMax)
     this.#timers = [
       ...(options.isReading === true ? [] : [clock.every(flushMs, () => void this.flush())]),
       clock.every(againMs, () => this.#lookedAgain.clear()),
@@ -88,14 +87,14 @@ export class PostgresFree implements FreeElsewhere {
   }
 
   async take(wishes: readonly FreeWish[]): Promise<FreeVerdict | undefined> {
-    const verdict = await this.#call(() => this.#takes.add(wishes))
+    const verdict = this.#isClosed ? undefined : await this.#take(wishes)
     // Whatever becomes of the question: the count here includes what was taken.
     if (verdict === undefined) this.changed(wishes.map(({ key }) => key))
     return verdict
   }
 
-  look(keys: readonly string[]): Promise<ReadonlyMap<string, number> | undefined> {
-    return this.#call(() => this.#looks.add(keys))
+  async look(keys: readonly string[]): Promise<ReadonlyMap<string, number> | undefined> {
+    return this.#isClosed ? undefined : this.#look(keys)
   }
 
   lookAgain(keys: readonly string[]): Promise<ReadonlyMap<string, number> | undefined> | undefined {
@@ -151,12 +150,8 @@ export class PostgresFree implements FreeElsewhere {
     await withinTime(this.options.clock, 1000, this.#sessions.close(), undefined)
   }
 
-  async #call<T>(run: () => Promise<T>): Promise<T | undefined> {
-    return this.#isClosed ? undefined : (await this.#calls.call(run))?.answer
-  }
-
   /** Takes of one group are judged in their order, while nobody else changes their counts. */
-  #take(takes: readonly (readonly FreeWish[])[]): Promise<FreeVerdict[]> {
+  #takeAll(takes: readonly (readonly FreeWish[])[]): Promise<FreeVerdict[]> {
     return this.#sessions.transaction(begin, async (ask) => {
       const keys = [...new Set(takes.flatMap((wishes) => wishes.map(({ key }) => key)))]
       await ask('SELECT pg_advisory_xact_lock($1, lock) FROM unnest($2::int[]) AS lock', [
@@ -180,7 +175,7 @@ export class PostgresFree implements FreeElsewhere {
     })
   }
 
-  async #look(looks: readonly (readonly string[])[]): Promise<ReadonlyMap<string, number>[]> {
+  async #lookAll(looks: readonly (readonly string[])[]): Promise<ReadonlyMap<string, number>[]> {
     const others = await this.#others(this.#sessions.ask, [...new Set(looks.flat())])
     return looks.map(() => others)
   }

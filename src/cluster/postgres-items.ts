@@ -3,7 +3,6 @@ import { type Clock, withinTime } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { Outage } from '../actor/outage.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
-import { GroupCommit } from '../ledger/group.js'
 import { PostgresSessions } from '../ledger/postgres-session.js'
 import { DatabaseCalls } from './database-calls.js'
 import { type ItemElsewhere, type ItemsElsewhere, type ReceiptFacts, saleLeaseMs } from './items-elsewhere.js'
@@ -42,8 +41,8 @@ const lease = `interval '${saleLeaseMs} ms'`
 export class PostgresItems implements ItemsElsewhere {
   readonly #sessions: PostgresSessions
   readonly #calls: DatabaseCalls
-  readonly #adds: GroupCommit<readonly ItemElsewhere[], true>
-  readonly #looks: GroupCommit<Id, Found>
+  readonly #add: (items: readonly ItemElsewhere[]) => Promise<true | undefined>
+  readonly #look: (id: Id) => Promise<Found | undefined>
 
   constructor(private readonly options: PostgresItemsOptions) {
     const { databaseUrl, clock, log, patienceMs = 800 } = options
@@ -56,21 +55,21 @@ export class PostgresItems implements ItemsElsewhere {
       onFailed: ({ message }) => outage.failed({ reason: message }),
       onWell: () => outage.well(),
     })
-    this.#adds = new GroupCommit((orders) => this.#add(orders), addsMax)
-    this.#looks = new GroupCommit((ids) => this.#look(ids), looksMax)
+    this.#add = this.#calls.grouped((orders) => this.#addAll(orders), addsMax)
+    this.#look = this.#calls.grouped((ids) => this.#lookAll(ids), looksMax)
   }
 
   async add(items: readonly ItemElsewhere[]): Promise<boolean> {
-    return (await this.#calls.call(() => this.#adds.add(items))) !== undefined
+    return (await this.#add(items)) !== undefined
   }
 
   async has(id: Id): Promise<boolean | 'selling' | undefined> {
-    return (await this.#calls.call(() => this.#looks.add(id)))?.answer.isElsewhere
+    return (await this.#look(id))?.isElsewhere
   }
 
   async receiptOf(id: Id): Promise<ReceiptFacts | 'none' | undefined> {
-    const found = await this.#calls.call(() => this.#looks.add(id))
-    return found && (found.answer.receipt ?? 'none')
+    const found = await this.#look(id)
+    return found && (found.receipt ?? 'none')
   }
 
   async beginSale(bundle: Id): Promise<string | undefined> {
@@ -136,7 +135,7 @@ export class PostgresItems implements ItemsElsewhere {
     return withinTime(this.options.clock, 1000, this.#sessions.close(), undefined)
   }
 
-  async #add(orders: readonly (readonly ItemElsewhere[])[]): Promise<true[]> {
+  async #addAll(orders: readonly (readonly ItemElsewhere[])[]): Promise<true[]> {
     const unique = new Map(orders.flat().map((item) => [idOfBytes(item.id), item]))
     // In one order for all machines, so that none waits for one that waits for it.
     const items = [...unique.values()].sort((one, other) => Buffer.compare(one.id, other.id))
@@ -163,7 +162,7 @@ export class PostgresItems implements ItemsElsewhere {
     return (await this.#calls.call(() => this.#sessions.ask<Row>(text, values)))?.answer
   }
 
-  async #look(ids: readonly Id[]): Promise<Found[]> {
+  async #lookAll(ids: readonly Id[]): Promise<Found[]> {
     // One statement: what leaves the sales is among the accepted ones already.
     const rows = await this.#sessions.ask<{ id: Buffer; receipt: string | null; accepted: boolean }>(
       `SELECT id, receipt, true AS accepted FROM cluster_items WHERE id = ANY($1::bytea[]) AND store <> $2

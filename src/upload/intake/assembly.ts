@@ -32,6 +32,12 @@ export interface ReadingTurns {
   pass(): Promise<void>
 }
 
+/** How an item that is read piece by piece is accepted, as `Assembly.run` describes. */
+export interface AssemblyTerms extends AcceptTerms {
+  readonly sizeBytes?: number
+  readonly turn?: ReadingTurns
+}
+
 /** Makes one item of parts that lie one behind the other, checked as if it had come in one request. */
 export class Assembly {
   #reader: ItemReader
@@ -57,7 +63,7 @@ export class Assembly {
     pieces: readonly ItemPiece[],
     uploader: Uploader,
     onRead: () => void,
-    terms: AcceptTerms & { readonly sizeBytes?: number; readonly turn?: ReadingTurns },
+    terms: AssemblyTerms,
   ): Promise<UploadAnswer> {
     this.#turn = terms.turn
     this.#reader = new ItemReader(terms.digest !== undefined, this.parts.blockedOwners)

@@ -9,7 +9,7 @@ import {
   type UploadAnswer,
 } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
-import { Assembly } from '../intake/assembly.js'
+import { Assembly, type AssemblyTerms } from '../intake/assembly.js'
 import type { ItemIntake } from '../intake/item-intake.js'
 import type { SingleUploadParts } from '../intake/single-upload.js'
 import { type AcceptedItem, isGone, type Uploads } from '../records/uploads.js'
@@ -215,9 +215,9 @@ export class Finishing {
       live.stage = stage
       return (await records.confirm(id, stage)) ? undefined : overtaken
     }
-    const how = {
+    const terms: AssemblyTerms = {
       // The last moment at which a machine that stood still notices that another one has gone on.
-      onHeld: async (item: Id) => {
+      onVerified: async (item: Id) => {
         const stopped = await moved('FINALIZING').catch(diskAnswer)
         if (stopped !== undefined) return stopped
         const isHeld = await this.#isHeld(id, item)
@@ -235,7 +235,7 @@ export class Finishing {
       live.stage = 'VALIDATING'
     }
     const sources = await files.sources(id, offsets)
-    const answer = await new Assembly(this.parts).run(sources, uploader, validating, how)
+    const answer = await new Assembly(this.parts).run(sources, uploader, validating, terms)
     return { answer, isUnused, ...(heldItem === undefined ? {} : { heldItem }) }
   }
 
