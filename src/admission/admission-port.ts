@@ -62,8 +62,8 @@ export interface Admission {
   price?(request: Request, name?: string): AnswerPrice | undefined
   /** What must hold for the price of an answer by name to count. Absent: nothing. */
   readonly namesBasis?: readonly [cell: Cell, least: number, most: number]
-  /** Called for each request that costs no tokens. Returns for how many milliseconds its connection is left unread. */
-  passes(request: Request): number
+  /** Counts a request that costs no tokens. Returns for how many milliseconds its connection is to be left unread. */
+  freePauseMs(request: Request): number
 }
 
 export function isDenial(outcome: Grant | Paid | Denial): outcome is Denial {

@@ -143,7 +143,7 @@ export class Gate implements Admission {
     }
   }
 
-  passes(request: Request): number {
+  freePauseMs(request: Request): number {
     const { clients, throttle } = this.parts
     if (!clients.isDirect(request)) return 0
     const client = clients.of(request)

@@ -75,7 +75,7 @@ export class Delivery {
 
   /** Answers 404 that caches keep for a short time only, because the content may be published later. */
   unknown(exchange: Exchange, message: string): void {
-    if (exchange.instead !== undefined) exchange.instead()
+    if (exchange.onUnknown !== undefined) exchange.onUnknown()
     else this.refuse(exchange, { refused: 'unknown', fault: 'client', message })
   }
 

@@ -128,7 +128,7 @@ class EdgeHandler implements RequestHandler {
   handle(request: Request, reply: Reply): void {
     request.home = this.#home
     if (request.method === 'OPTIONS') {
-      this.#passes(request, reply)
+      this.#pauseFree(request, reply)
       const exchange = this.#open(request, reply, 'other')
       preflight(request, reply, exchange.lines)
       this.#requestLog.settle(exchange, { status: 204, bytes: 0, outcome: 'whole', reason: 'preflight' })
@@ -149,7 +149,7 @@ class EdgeHandler implements RequestHandler {
       this.#byDigest(request, reply, digest)
       return
     }
-    this.#passes(request, reply)
+    this.#pauseFree(request, reply)
     const found = this.#router.find(request.path)
     const isHidden = request.secure === true && found?.isForOperators === true && this.#hidesOperators
     const route = isHidden ? undefined : found
@@ -168,8 +168,8 @@ class EdgeHandler implements RequestHandler {
   }
 
   /** Requests that cost no tokens are limited in number as well. */
-  #passes(request: Request, reply: Reply): void {
-    if (this.#admission !== undefined) reply.hold(this.#admission.passes(request))
+  #pauseFree(request: Request, reply: Reply): void {
+    if (this.#admission !== undefined) reply.hold(this.#admission.freePauseMs(request))
   }
 
   #naming({ naming, vocabulary, guard, options, clientOf }: GatewayParts): ByHost | undefined {
@@ -217,7 +217,7 @@ class EdgeHandler implements RequestHandler {
     const exchange = this.#open(request, reply, 'data')
     const isApex = ruled.kind === 'apex-id' || (ruled.kind === 'name' && ruled.isApex)
     const route = isApex ? this.#router.find(request.path) : undefined
-    if (route?.yields === true) exchange.instead = () => this.#byRoute(exchange, route)
+    if (route?.yields === true) exchange.onUnknown = () => this.#byRoute(exchange, route)
     this.#reading(exchange, methodsOf('data'), () => this.#names?.route.handle(exchange, ruled))
   }
 

@@ -35,7 +35,7 @@ export function openExchange(
     conditions: nothing,
     origin: origins.own,
     opened: undefined,
-    instead: undefined,
+    onUnknown: undefined,
     answered: false,
     settled: false,
   }

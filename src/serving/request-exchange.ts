@@ -35,8 +35,8 @@ export interface Exchange {
   origin: Origin
   /** What was opened for this answer, until it is closed or `send` has it: a bug in a step closes it (`closeOpened`). */
   opened: { close(): void } | undefined
-  /** Answers in place of a 404. */
-  instead: (() => void) | undefined
+  /** Answers in place of the 404 for unknown content: set where a route yields to content (`src/routes/edge-handler.ts`). */
+  onUnknown: (() => void) | undefined
   /** The reply was ended, or is being streamed: nobody else may end it. */
   answered: boolean
   /** Counted and logged. */

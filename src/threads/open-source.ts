@@ -6,6 +6,7 @@ import { type Address, addressOf, answer } from '../actor/mailbox-address.js'
 import { Meters } from '../actor/meter.js'
 import { meterTable } from '../actor/meter-table.js'
 import type { OpenThread } from '../actor/run-thread.js'
+import type { Attributes } from '../catalog/attributes.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/catalog-messages.js'
 import { Generations } from '../catalog/generations.js'
 import { ChainIndex } from '../catalog/index-reader.js'
@@ -86,18 +87,17 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
   const { settings, memory } = given
   const log = createLog(settings.server.logLevel, 'source')
   const meters = new Meters(meterTable, memory.meters, memory.rows.source)
-  // Two circles: the store evicts from the blob cache that stands on it, and proofs fetch anew by the fetcher whose content they
-  // judge. `onEvicted` and `replace` are set below, before anything is evicted or proven.
-  let onEvicted: (digests: readonly Uint8Array[]) => void = () => undefined
-  const machine = await openStore(given, log, (digests) => onEvicted(digests))
+  const machine = await openStore(given, log)
   const { store, catalog, pins, small, roots } = machine
   const sources = openSources(given, machine, meters)
   const pool = new PooledProver(Math.max(1, settings.server.edgeThreads >> 1), log)
   const webhooks = webhooksOf(given, meters, log)
   const tier = tierOf(given, machine, meters)
   const onProven = (ids: readonly Id[]): void => tier?.verified(ids)
-  const replaced: ProvingParts['replace'] = (...of) => replace(...of)
-  const proving = openProving(given, { ...machine, pool, meters, replace: replaced, onProven })
+  // Proofs begin with `proving.start`: the fetcher that fetches anew what they refute is open by then.
+  const replace: ProvingParts['replace'] = (attributes, digest) =>
+    replaceContent(opened, machine.keeper, sources.background, attributes, digest)
+  const proving = openProving(given, { ...machine, pool, meters, replace, onProven })
   const onKept = (kept: Kept): void => {
     const { attributes, digest } = kept
     proving?.recorded(kept)
@@ -107,8 +107,7 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
   const notes = proving?.notes
   const opened = await fetcherOf(given, machine, sources, { pool, meters, onKept, notes, tier })
   const { fetcher, blobCache, manifests } = opened
-  onEvicted = (gone) => void blobCache.forget(gone)
-  const replace = replacing(opened, machine.keeper, sources.background)
+  small?.onEvicted((digests) => void blobCache.forget(digests))
   const segmentBytes = (): number => small?.store.fileBytes ?? 0
   const eviction = evictionOptions(settings)
   const evictor = new Evictor(store, catalog, blobCache, log, systemClock, eviction, segmentBytes, pins)
@@ -165,11 +164,7 @@ function tierOf({ settings }: SourceGiven, machine: SourceStore, meters: Meters)
   })
 }
 
-async function openStore(
-  { settings, memory, ports }: SourceGiven,
-  log: Log,
-  onEvicted: (digests: readonly Uint8Array[]) => void,
-): Promise<SourceStore> {
+async function openStore({ settings, memory, ports }: SourceGiven, log: Log): Promise<SourceStore> {
   const places = folders(settings)
   const generations = new Generations(memory.generations)
   const { environment } = openCatalogTables(places.catalog)
@@ -180,7 +175,7 @@ async function openStore(
   const forbidden = new FilteredBlockList(new BlockFilter(memory.filter), blocks, log)
   const pins = new Pins(places.pins)
   const isPinned = (digest: Uint8Array): boolean => pins.has(digest)
-  const small = memory.segments && openSmallContent(memory.segments, onEvicted, systemClock, log, isPinned)
+  const small = memory.segments && openSmallContent(memory.segments, systemClock, log, isPinned)
   // Drafts that are opened ahead: as many as a page load needs at the same time.
   const store = new BlobStore(places.blobs, 8, small?.blobs)
   const swept = await store.prepare()
@@ -337,14 +332,14 @@ function bringing({ fetcher, blobCache }: OpenedFetcher, catalog: LmdbCatalog, s
 }
 
 /** Drops the bytes of a content that proved wrong, forgets what came with them, and brings proven ones. */
-function replacing(
+async function replaceContent(
   { blobCache, fetcher }: OpenedFetcher,
   keeper: SourceStore['keeper'],
   background: Source,
-): ProvingParts['replace'] {
-  return async ({ id, place }, digest) => {
-    await blobCache.drop(digest)
-    await insist(keeper, { kind: 'distrust', id })
-    await fetcher.store(id, place === undefined ? {} : { rootId: place.rootId }, background)
-  }
+  { id, place }: Attributes,
+  digest: Uint8Array,
+): Promise<void> {
+  await blobCache.drop(digest)
+  await insist(keeper, { kind: 'distrust', id })
+  await fetcher.store(id, place === undefined ? {} : { rootId: place.rootId }, background)
 }

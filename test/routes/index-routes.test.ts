@@ -275,7 +275,7 @@ t.test('sent bytes are metered exactly, 304 as none; the document is free', asyn
   let full = false
   const admission: Admission = {
     precheck: () => true,
-    passes: () => 0,
+    freePauseMs: () => 0,
     admit(charge) {
       charges.push(charge)
       if (full) {

@@ -89,7 +89,7 @@ async function openTaker(config: Config, clock: Clock, log: Log): Promise<Taker>
   const { segments } = rest.shared
   try {
     const catalog = new IndexedCatalog(catalogPath, rest.generations, rest.index)
-    const small = segments && openSmallContent(segments, () => undefined, clock, log)
+    const small = segments && openSmallContent(segments, clock, log)
     const store = new BlobStore(blobs, 0, small?.blobs)
     await store.prepare()
     return new Taker({ keeper: rest.keeper, catalog, store, small }, async () => {

@@ -6,7 +6,7 @@ import { isRefusal } from '../../format/refusal.js'
 const attempts = 20
 const againMs = 100
 
-/** Asks the keeper until the word is committed; false where its mailbox stays full or it is gone. */
+/** Sends a change to the keeper until it is committed; false where its mailbox stays full or it is gone. */
 export async function insist(
   keeper: Address<CatalogRequest, CatalogReply>,
   message: CatalogRequest,
@@ -62,7 +62,7 @@ export class CommitBatch {
     return outcome
   }
 
-  /** Sends what waits. Words that are sent afterwards reach the keeper later. */
+  /** Sends what waits. Requests that are sent afterwards reach the keeper later. */
   flush(): void {
     this.#timer?.cancel()
     this.#timer = undefined

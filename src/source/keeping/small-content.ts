@@ -14,16 +14,17 @@ export interface SmallContent {
   readonly blobs: SmallBlobs
   readonly chunks: WrittenChunks
   readonly store: SegmentStore
+  /** From now on `act` hears of payloads that went with their segment. */
+  onEvicted(act: (digests: readonly Uint8Array[]) => void): void
   close(): Promise<void>
 }
 
 /**
- * Opens the segments for writing. `onEvicted` hears of payloads that went with their segment; those for which `isPinned` is true
- * never do. Throws where their folder cannot be used at all.
+ * Opens the segments for writing. Payloads for which `isPinned` is true never go with their segment. Throws where their folder
+ * cannot be used at all.
  */
 export function openSmallContent(
   { folder, shape, memory, maxBytes, freeMinBytes }: SharedSegments,
-  onEvicted: (digests: readonly Uint8Array[]) => void,
   clock: Clock,
   log: Log,
   isPinned: (digest: Uint8Array) => boolean = () => false,
@@ -31,6 +32,8 @@ export function openSmallContent(
   const marks = new SegmentMarks(memory, shape)
   const payloadMaxBytes = Math.min(segmentDefaults.payloadMaxBytes, Math.floor(shape.segmentBytes / 8))
   const { commitMs } = segmentDefaults
+  let evicted: (digests: readonly Uint8Array[]) => void = () => undefined
+  const onEvicted = (digests: readonly Uint8Array[]): void => evicted(digests)
   const rules = { folder, payloadMaxBytes, freeMinBytes, commitMs, maxBytes: () => maxBytes, onEvicted }
   const store = SegmentStore.open({ ...rules, isPinned }, marks, clock, log)
   const reader = new SegmentReader(folder, marks, clock)
@@ -39,6 +42,9 @@ export function openSmallContent(
     blobs: new SmallBlobs(folder, store, reader, payloadMaxBytes),
     chunks: new WrittenChunks(store, reader),
     store,
+    onEvicted(act) {
+      evicted = act
+    },
     async close() {
       timer.cancel()
       await reader.close()
