@@ -138,9 +138,15 @@ export async function changes(
   t.ok(await isFromCache(rig, ask), 'nothing has changed, so it is cached')
   const before = rig.fromCache()
   await change()
-  const answer = await ask()
+  let answer = await ask()
   t.equal(rig.fromCache(), before, 'the change was noticed at the very next request')
-  t.equal(comparable(answer), comparable(await askAt(rig.edge.stepwiseUrl, path, 'GET', headers)))
+  let right = await askAt(rig.edge.stepwiseUrl, path, 'GET', headers)
+  if (comparable(answer) !== comparable(right)) {
+    // Each second the reader closes segments that have left: that may be between the two requests.
+    answer = await ask()
+    right = await askAt(rig.edge.stepwiseUrl, path, 'GET', headers)
+  }
+  t.equal(comparable(answer), comparable(right))
   return answer
 }
 
