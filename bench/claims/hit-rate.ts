@@ -147,7 +147,7 @@ class Segments implements Cache {
     const digest = createHash('sha256').update(bytes).digest()
     const place = this.#store.find(digest)
     const content = place === undefined ? undefined : this.#reader.open(place, digest)
-    content?.ask()
+    content?.spare()
     content?.close()
     if (content === undefined) this.#store.put(digest, [bytes])
     return content !== undefined

@@ -85,7 +85,7 @@ async function measure(records: number): Promise<void> {
   const read = (digest: Buffer): void => {
     const content = reader.open(find(digest), digest)
     if (content?.verifyNow() !== true) throw new Error('it is not what it was')
-    content.ask()
+    content.spare()
     content.close()
   }
   look(read)

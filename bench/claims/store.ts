@@ -86,7 +86,7 @@ async function cache(): Promise<void> {
       const content = place === undefined ? undefined : reader.open(place, digest)
       if (content === undefined || !content.sound) throw new Error('it is not there')
       if (content.read(0, payloadBytes)?.length !== payloadBytes) throw new Error('it is not in memory')
-      content.ask()
+      content.spare()
       content.close()
     }
   }

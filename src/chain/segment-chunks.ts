@@ -50,7 +50,7 @@ export class SegmentChunks {
       if (sizeBytes === 0 || from + sizeBytes > content.sizeBytes || !content.sound) return undefined
       const bytes = Buffer.allocUnsafe(sizeBytes)
       if (!content.copyNow(from, bytes)) return undefined
-      content.ask()
+      content.spare()
       return bytes
     } finally {
       content.close()
@@ -70,7 +70,7 @@ export class SegmentChunks {
       const [chunk, meta] = [content.copy(), content.copyRoom()]
       const words = meta && decodeChunkWords(meta)
       if (chunk === undefined || words === undefined) return undefined
-      content.ask()
+      content.spare()
       return { ...words, chunk, end }
     } finally {
       content.close()

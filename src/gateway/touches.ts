@@ -31,7 +31,7 @@ export class Touches {
       return
     }
     if (content instanceof SegmentContent) {
-      content.ask()
+      content.spare()
       return
     }
     if (entry.touched || this.keeper === undefined || this.#touched.length >= touchedMax) return

@@ -75,7 +75,7 @@ export class SegmentContent implements Content {
   }
 
   /** Spares the payload when its segment leaves. To be called for each answer from the store. */
-  ask(): void {
+  spare(): void {
     const { cell, segment } = this.mapped
     if (this.reader.marks.isIn(cell, segment)) this.reader.marks.ask(cell, this.place.slot)
   }

@@ -69,7 +69,7 @@ export class SegmentRig {
     if (content === undefined) return undefined
     try {
       if (!(await content.verify())) return undefined
-      if (ask) content.ask()
+      if (ask) content.spare()
       const pieces: Buffer[] = []
       for (let at = 0; at < content.sizeBytes; ) {
         const piece = content.read(at, content.sizeBytes)

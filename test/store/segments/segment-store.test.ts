@@ -55,7 +55,7 @@ t.test('a reader keeps its bytes when the segment is removed, and disk space is 
     'and was told',
   )
   t.ok(content.copy()?.equals(bytes))
-  content.ask()
+  content.spare()
   content.close()
   const used = segmentFiles(rig.folder).reduce((sum, path) => sum + statSync(path).size, 0)
   t.ok(used <= small.maxBytes, `${used} bytes on disk`)
