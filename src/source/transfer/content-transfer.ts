@@ -74,8 +74,8 @@ export class ContentTransfer {
    */
   async run(): Promise<void> {
     try {
-      if (await this.#local()) return
-      const refusal = await this.#remote()
+      if (await this.#fromStore()) return
+      const refusal = await this.#fromSources()
       if (refusal !== undefined) {
         this.parts.meters.refused(refusal.refused)
         this.#fail(refusal)
@@ -116,7 +116,7 @@ export class ContentTransfer {
   }
 
   /** The blob on disk, where the catalog says there is one. */
-  async #local(): Promise<boolean> {
+  async #fromStore(): Promise<boolean> {
     const fresh = this.parts.blobCache.uncommitted.get(this.request.id)
     if (fresh !== undefined && !this.#blocked.drops(fresh.attributes)) {
       this.#fileBytes = fresh.sizeBytes
@@ -149,10 +149,10 @@ export class ContentTransfer {
     return this.#blocked.without(this.parts.catalog.attributes(this.request.id))
   }
 
-  async #remote(): Promise<Refusal | undefined> {
+  async #fromSources(): Promise<Refusal | undefined> {
     let refusal: Refusal | undefined = unknownEverywhere()
     try {
-      refusal = await this.#ask()
+      refusal = await this.#trySources()
     } finally {
       const isKept = refusal === undefined && this.request.window === undefined
       if (!isKept) await this.#draft.discard()
@@ -161,7 +161,7 @@ export class ContentTransfer {
   }
 
   /** Tries sources until one brought everything: `parts.source` are all in their order, `avoid` leaves out what has failed. */
-  async #ask(): Promise<Refusal | undefined> {
+  async #trySources(): Promise<Refusal | undefined> {
     const avoid = this.parts.avoided.of(this.request.id)
     // Sources that are skipped have not denied the id, so the refusal is not `unknown`.
     let refusal = this.#blocked.needsPlace ? forbiddenBytes() : undefined
