@@ -206,16 +206,17 @@ export class Delivery {
 
   #sendStored(
     exchange: Exchange,
-    { entry, content, sound }: Extract<Located, { at: 'store' }>,
+    found: Extract<Located, { at: 'store' }>,
     planned: Planned,
     outcome: Grant | Denial,
   ): void {
     const grant = this.#granted(exchange, outcome)
     if (grant === undefined) return
     const { requestLog, touches, guard } = this.parts
+    const { entry, content } = found
     touches.touch(entry, content)
     requestLog.cached(true)
-    const head = this.#heads.headOf(exchange, entry, planned, grant, { sound, content })
+    const head = this.#heads.headOf(exchange, entry, planned, grant, found)
     const watched = guard?.watched(content, entry.attributes, planned.bytes) ?? content
     send(this.parts.requestLog, exchange, head, planned, watched, grant, { reason: 'hit', source: 'cache' })
   }
