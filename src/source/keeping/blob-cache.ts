@@ -232,9 +232,9 @@ export class BlobCache {
   }
 
   /**
-   * Record first, then the file: a reader that finds the record finds the file, or fetches it anew. False: the keeper
-   * did not commit the change, and nothing was removed. `touchedMs`: where it stands in the order of uses, which may be all that is
-   * left of it.
+   * Record first, then the file: a reader that finds the record finds the file, or fetches it anew. False: the keeper did not
+   * commit the change, and nothing was removed. `touchedMs`: where it stands in the order of uses, which may be all that is left
+   * of it.
    */
   async drop(digest: Uint8Array, touchedMs?: number): Promise<boolean> {
     let dropped = false
