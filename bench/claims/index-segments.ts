@@ -9,7 +9,6 @@ import { Effort } from '../../src/catalog/effort.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { ChainIndex } from '../../src/catalog/index-reader.js'
 import { type IndexTables, indexBytes, openIndexTables } from '../../src/catalog/index-tables.js'
-import type { Selection } from '../../src/catalog/selection.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
 import { idBytes } from '../../src/format/id.js'
 import { RowBatch } from '../../src/index/row-batch.js'
@@ -17,10 +16,11 @@ import { Segment } from '../../src/index/segment.js'
 import { SegmentKeeper } from '../../src/index/segment-keeper.js'
 import { Segments } from '../../src/index/segment-list.js'
 import { mergeSegments } from '../../src/index/segment-merge.js'
-import { pageOf, type RowsWanted } from '../../src/index/segment-pages.js'
+import { pageOf } from '../../src/index/segment-pages.js'
 import { buildInBulk, forkDepth } from '../index/bulk-build.js'
-import { appTag, type ChainBlock, halfTag, messagesOf, named } from '../index/chain.js'
+import { type ChainBlock, messagesOf, named } from '../index/chain.js'
 import { chainOf } from '../index/chain-process.js'
+import { noId, pageKinds } from '../index/page-kinds.js'
 import { segmentRows } from '../index/segment-rows.js'
 import { memoryMiB, Spent } from '../index/spent.js'
 import { quantile } from '../kit/numbers.js'
@@ -33,6 +33,7 @@ const help = `index-segments: rows in segments beside rows in the catalog's inde
   --asks N         questions of a kind (2000)
   --no-catalog     the segments alone
   --bulk           only rows of the catalog, in bulk, past its tables; its segments are merged by the same number
+  --repeated       with --bulk: blocks are repeated with other ids and values, which takes less time to make
   --stages         with --bulk: the time of each stage, by samples
   --flush N        rows of the catalog that become a segment (250000); 0: all stay in its tables
   --folder PATH    where both go and stay (a temporary folder, removed at the end)
@@ -40,7 +41,6 @@ const help = `index-segments: rows in segments beside rows in the catalog's inde
 Processor time of the whole process, user and system: helper threads count too.
 `
 
-const noId: Uint8Array = Buffer.alloc(32)
 /** Looks at the index without a change after which nothing more is to come. */
 const quietLooks = 160
 const lookMs = 250
@@ -177,32 +177,6 @@ async function buildCatalog({ items, folder, flushRows }: Settings): Promise<Cha
   return index
 }
 
-interface Kind {
-  readonly name: string
-  readonly wanted: (at: number) => Selection & RowsWanted
-}
-
-/** The kinds of pages, about what the chain has. */
-function kindsOf(bundles: readonly Uint8Array[], owners: number): Kind[] {
-  const tag = ({ name, value }: { name: string; value: string }) => ({
-    name: Buffer.from(name),
-    values: [Buffer.from(value)],
-    match: 'is' as const,
-  })
-  const spread = (at: number, count: number): number => Math.floor((at * 7919) % Math.max(1, count))
-  return [
-    { name: 'tag', wanted: (at) => ({ tags: [tag(appTag(spread(at, 200)))] }) },
-    { name: 'owner', wanted: (at) => ({ owners: [named(1, spread(at, owners))] }) },
-    { name: 'recipient', wanted: (at) => ({ recipients: [named(2, spread(at, owners))] }) },
-    {
-      name: 'bundledIn',
-      wanted: (at) => ({ bundledIn: [bundles[spread(at, bundles.length)] ?? noId] }),
-    },
-    { name: 'two tags', wanted: (at) => ({ tags: [tag(halfTag), tag(appTag(spread(at, 200)))] }) },
-    { name: 'all', wanted: () => ({}) },
-  ]
-}
-
 /** Microseconds of processor time on average, and the 99th percentile of elapsed time. */
 function measured(asks: number, act: (at: number) => unknown): string[] {
   for (let at = 0; at < asks; at += 1) act(at)
@@ -229,6 +203,7 @@ async function main(): Promise<void> {
       'no-catalog': { type: 'boolean', default: false },
       bulk: { type: 'boolean', default: false },
       stages: { type: 'boolean', default: false },
+      repeated: { type: 'boolean', default: false },
       folder: { type: 'string' },
       help: { type: 'boolean', default: false },
     },
@@ -242,7 +217,8 @@ async function main(): Promise<void> {
     flushRows: Number(values.flush),
   }
   const asks = Number(values.asks)
-  const bulk = { ...settings, folder, rows: settings.flushRows, byStage: values.stages }
+  const { stages: byStage, repeated: isRepeated } = values
+  const bulk = { ...settings, folder, rows: settings.flushRows, byStage, isRepeated }
   const built = values.bulk ? await buildInBulk(bulk) : buildSegments(settings)
   const segment = 'segment' in built ? built.segment : undefined
   const index =
@@ -292,7 +268,7 @@ function measuredKinds({ segment, index, ids, bundles }: Measured, asks: number,
         (index, at) => index.row(absent(at)),
       ),
     ],
-    ...kindsOf(bundles, owners).map(({ name, wanted }) => {
+    ...pageKinds(bundles, owners).map(({ name, wanted }) => {
       const page = { backwards: true, limit: 100 }
       return [
         `100 newest: ${name}`,

@@ -28,6 +28,8 @@ export interface BulkSettings {
   readonly folder: string
   /** Say which stage took how much: samples the thread, which takes some time itself. */
   readonly byStage: boolean
+  /** Blocks are repeated, with other ids and values: for long chains. */
+  readonly isRepeated?: boolean
 }
 
 export interface BulkBuilt {
@@ -68,7 +70,7 @@ export async function buildInBulk(settings: BulkSettings): Promise<BulkBuilt> {
     sampler === undefined ? spent.during(act) : sampler.during(() => spent.during(act))
   const [ids, bundles]: [Uint8Array[], Uint8Array[]] = [[], []]
   let [blocks, shown] = [0, 0]
-  for await (const made of madeElsewhere(settings.items)) {
+  for await (const made of madeElsewhere(settings.items, { isRepeated: settings.isRepeated === true })) {
     ids.push(...made.ids)
     bundles.push(...made.bundles)
     blocks += made.blocks.length

@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import type { IndexRequest } from '../../src/catalog/index-protocol.js'
 import { idBytes } from '../../src/format/id.js'
 import { Chain, messagesOf } from './chain.js'
+import { type MadeBlock, repeatedBlocks } from './repeated-chain.js'
 
 /** Blocks that are made at once: what the process that reads them holds of them is not the index's memory. */
 const blocksAtOnce = 4
@@ -15,14 +16,23 @@ export interface MadeBlocks {
   readonly bundles: readonly Uint8Array[]
 }
 
-export function chainOf(items: number): Chain {
-  return new Chain({ items, itemsPerBundle: 1000, bundlesPerBlock: 2, seed: 1 })
+/** Bundles of 1000 items, two of them a block where nothing else is given. */
+export function chainOf(items: number, bundlesPerBlock = 2): Chain {
+  return new Chain({ items, itemsPerBundle: 1000, bundlesPerBlock, seed: 1 })
+}
+
+/** How a chain is made: each row by itself, or by blocks that are repeated (repeated-chain.ts). */
+export interface ChainWay {
+  readonly bundlesPerBlock?: number
+  readonly isRepeated?: boolean
 }
 
 /** The made-up chain, made by a process of its own: neither its time nor its memory counts where it is read. */
-export async function* madeElsewhere(items: number): AsyncGenerator<MadeBlocks> {
+export async function* madeElsewhere(items: number, way: ChainWay = {}): AsyncGenerator<MadeBlocks> {
   const path = fileURLToPath(import.meta.url)
-  const child: ChildProcess = fork(path, ['--make', String(items)], { serialization: 'advanced' })
+  const child: ChildProcess = fork(path, ['--make', String(items), JSON.stringify(way)], {
+    serialization: 'advanced',
+  })
   try {
     for (;;) {
       child.send('more')
@@ -41,26 +51,38 @@ function copied(bytes: Uint8Array): Uint8Array {
   return Uint8Array.prototype.slice.call(bytes)
 }
 
-function make(items: number): void {
-  const blocks = chainOf(items).blocks()
-  process.on('message', () => {
-    const made: { blocks: IndexRequest[][]; ids: Uint8Array[]; bundles: Uint8Array[] } = {
-      blocks: [],
-      ids: [],
-      bundles: [],
-    }
-    while (made.blocks.length < blocksAtOnce) {
-      const { value, done } = blocks.next()
-      if (done === true) break
-      made.blocks.push(messagesOf(value))
-      const [some] = value.bundles
+function* blocksOf(
+  items: number,
+  { bundlesPerBlock = 2, isRepeated = false }: ChainWay,
+): Generator<MadeBlock> {
+  if (isRepeated) yield* repeatedBlocks(items, bundlesPerBlock)
+  else {
+    for (const made of chainOf(items, bundlesPerBlock).blocks()) {
+      const [some] = made.bundles
       const id = some?.items[0]?.id
       if (some === undefined || id === undefined) continue
-      made.ids.push(idBytes(id))
-      made.bundles.push(idBytes(some.rootId))
+      yield { messages: messagesOf(made), id: idBytes(id), bundle: idBytes(some.rootId) }
     }
-    process.send?.(made.blocks.length === 0 ? 'end' : made)
+  }
+}
+
+function make(items: number, way: ChainWay): void {
+  const blocks = blocksOf(items, way)
+  process.on('message', () => {
+    const made: MadeBlock[] = []
+    while (made.length < blocksAtOnce) {
+      const { value, done } = blocks.next()
+      if (done === true) break
+      made.push(value)
+    }
+    const all: MadeBlocks = {
+      blocks: made.map(({ messages }) => messages),
+      ids: made.map(({ id }) => id),
+      bundles: made.map(({ bundle }) => bundle),
+    }
+    process.send?.(made.length === 0 ? 'end' : all)
   })
 }
 
-if (process.argv[2] === '--make') make(Number(process.argv[3]))
+if (process.argv[2] === '--make')
+  make(Number(process.argv[3]), JSON.parse(process.argv[4] ?? '{}') as ChainWay)

@@ -1,9 +1,11 @@
 import { DamagedSegment } from '../index/checked-file.js'
-import { lostRows } from '../index/lost-rows.js'
+import { salvagedRows } from '../index/salvaged-rows.js'
+import { Segment } from '../index/segment.js'
 import { findRow } from './ids.js'
 import { type IndexTables, weaveKey } from './index-tables.js'
 import { compareRowKeys, heightStart, rowKey } from './row-key.js'
 import { type LiveSegment, rowOf } from './segment-rows.js'
+import { LostBlocks } from './segment-salvage.js'
 import { hasTransaction } from './set-check.js'
 
 const noId = Buffer.alloc(32)
@@ -92,15 +94,18 @@ export class SegmentCheck {
 }
 
 /** Which rows damaged pages take away, in words. */
-function lostIn({ segment }: LiveSegment, damaged: readonly number[]): string {
+function lostIn({ segment, isRemoved }: LiveSegment, damaged: readonly number[]): string {
   if (damaged.length === 0) return ''
+  const lost = new LostBlocks()
+  const own = Segment.open(segment.file.path)
+  if (own === undefined) return '; the file is gone'
   try {
-    const lost = lostRows(segment, damaged)
-    if (lost === undefined) return '; not of rows: what needs them is not answered'
-    const heights = lost.map((row) => segment.groups.of(row).height)
-    return `; ${lost.length} rows of blocks ${heights[0] ?? 'none'} to ${heights.at(-1) ?? 'none'}`
-  } catch (error) {
-    if (!(error instanceof DamagedSegment)) throw error
-    return '; which rows they have cannot be told'
+    for (const found of salvagedRows(own, isRemoved)) {
+      if (!('row' in found) || found.row === undefined) lost.add(found)
+    }
+  } finally {
+    own.close()
   }
+  const { rows, span } = lost
+  return span === undefined ? '; no row is lost' : `; ${rows} rows of blocks ${span.from} to ${span.to}`
 }

@@ -1,13 +1,15 @@
 import type { Log } from '../actor/log.js'
-import { DamagedSegment } from '../index/checked-file.js'
-import { lostRows } from '../index/lost-rows.js'
+import { DamagedSegment, unlessDamaged } from '../index/checked-file.js'
+import { Segment } from '../index/segment.js'
 import type { SegmentKeeper } from '../index/segment-keeper.js'
+import { type ListedSegment, segmentPath } from '../index/segment-list.js'
 import { blockIdBytes, decodeBlock, heightKey } from './block-record.js'
 import { countFork, type IndexTables } from './index-tables.js'
 import { addMended } from './mended.js'
 import { heightStart } from './row-key.js'
 import type { RowWriter } from './row-writer.js'
 import { type LiveSegment, rowOf } from './segment-rows.js'
+import { type LostBlocks, SegmentSalvage } from './segment-salvage.js'
 
 /** Pages that are compared with their checksums in one step: some ms. */
 const pagesEach = 1024
@@ -23,17 +25,20 @@ export interface DamageSeen {
   looked: number
   /** Looks that found nothing which can be mended. */
   vain: number
-  /** Paths of segments that cannot be mended. */
-  readonly unmended: Set<string>
+  /** Paths of segments that cannot be merged. */
+  readonly segments: Set<string>
 }
 
 /**
- * Takes the blocks whose rows lie in damaged pages of segments out of the index, so that the import fills the gap from the chain,
- * and has the segment written anew without them: only the keeper, between its transactions. All pages are looked at, some at a
- * time, after any thread met a damaged one. Damage anywhere but in rows stays: what needs it is not answered.
+ * Writes segments with damaged pages anew, from the rows that can be read. Blocks with rows that cannot be read leave the index in
+ * the same transaction, so that the import fills the gap from the chain: only the keeper, between its transactions. All pages are
+ * looked at, some at a time, after any thread met a damaged one.
  */
 export class SegmentMending {
   #looking: Generator<void> | undefined
+  #salvage: SegmentSalvage | undefined
+  /** As of the last step: another one takes its place where a transaction is undone. */
+  #rows: RowWriter | undefined
 
   constructor(
     private readonly tables: IndexTables,
@@ -42,20 +47,21 @@ export class SegmentMending {
     private readonly log: Pick<Log, 'info' | 'warn'>,
   ) {}
 
-  /** Goes on; false where there is nothing to do. */
+  /** Goes on; false where there is nothing to do. Throws errors of the disk. */
   step(rows: RowWriter): boolean {
     const { seen } = this
+    this.#rows = rows
     if (this.#looking === undefined) {
       const reports = seen.reports()
       if (reports === seen.looked || seen.vain >= looksMax) return false
       seen.looked = reports
-      this.#looking = this.#look(() => rows)
+      this.#looking = this.#look()
     }
     try {
       if (this.#looking.next().done === true) this.#looking = undefined
     } catch (error) {
-      // Another segment that this one needs is damaged, too: what it began was undone.
-      this.#looking = undefined
+      this.close()
+      // Something else that this needs is damaged, too: what it began was undone.
       if (!(error instanceof DamagedSegment)) throw error
       seen.vain += 1
       this.log.warn({ err: error }, cannotMend)
@@ -63,72 +69,121 @@ export class SegmentMending {
     return true
   }
 
-  *#look(rows: () => RowWriter): Generator<void> {
-    let mended = false
+  *#look(): Generator<void> {
+    let mended = 0
     for (const { number } of this.tables.segments.all()) {
-      const pages = yield* this.#damaged(number)
-      const live = this.#live(number)
-      if (pages.length > 0 && live !== undefined && this.#mend(live, pages, rows())) mended = true
+      if (yield* this.#mend(number)) mended += 1
       yield
     }
-    if (!mended) this.seen.vain += 1
+    if (mended === 0) this.seen.vain += 1
   }
 
-  /** A segment of the list; undefined where it gave way to another one meanwhile. */
-  #live(number: number): LiveSegment | undefined {
-    return this.tables.segments.all().find((live) => live.number === number)
-  }
-
-  *#damaged(number: number): Generator<void, number[]> {
-    const pages: number[] = []
-    for (let from = 0; ; from += pagesEach) {
-      const live = this.#live(number)
-      if (live === undefined) return []
-      const { file } = live.segment
-      for (let page = from; page < Math.min(from + pagesEach, file.pages); page += 1) {
-        if (!file.isSound(page)) pages.push(page)
+  /** Looks at all pages of a segment. True where some were damaged, and it was written anew. */
+  *#mend(number: number): Generator<void, boolean> {
+    const path = segmentPath(this.tables.segments.files.folder, number)
+    const segment = Segment.open(path)
+    if (segment === undefined) return false
+    try {
+      const pages: number[] = []
+      for (let from = 0; from < Math.max(1, segment.file.pages); from += pagesEach) {
+        for (const page of segment.damaged(from, from + pagesEach)) pages.push(page)
+        yield
+        // It gave way to another one meanwhile.
+        if (!this.tables.segments.all().some((live) => live.number === number)) return false
       }
-      if (from + pagesEach >= file.pages) return pages
-      yield
+      if (pages.length === 0) return false
+      if (!this.keeper.hasRoom(segment.file.sizeBytes)) {
+        this.log.warn({ path, pages: pages.slice(0, 9) }, noRoom)
+        return false
+      }
+      yield* this.#rewrite(number, segment, pages)
+      return true
+    } finally {
+      segment.close()
     }
   }
 
-  /** True where the segment can be mended. */
-  #mend(live: LiveSegment, pages: readonly number[], rows: RowWriter): boolean {
-    const { path } = live.segment.file
-    const lost = within(() => lostRows(live.segment, pages))
-    if (lost === undefined) {
-      if (!this.seen.unmended.has(path)) this.log.warn({ path, pages: pages.slice(0, 9) }, cannotMend)
-      this.seen.unmended.add(path)
-      return false
-    }
-    const standing = lost.filter((row) => live.isRemoved?.(row) !== true)
-    const heights = new Set(standing.map((row) => live.segment.groups.of(row).height))
-    let [from, to] = [Number.MAX_SAFE_INTEGER, 0]
-    for (const height of heights) [from, to] = [Math.min(from, height), Math.max(to, height)]
-    this.tables.environment.write(() => {
-      for (const row of standing) this.tables.segments.remove({ live, row })
-      this.tables.segments.changed()
-      for (const height of heights) this.#dropBlock(height, rows)
-      if (heights.size > 0) countFork(this.tables)
-      if (heights.size > 0)
-        addMended(this.tables.indexMeta, {
-          segments: 1,
-          rows: standing.length,
-          blocks: heights.size,
-          lowest: from,
-        })
-      rows.settle()
+  *#rewrite(number: number, segment: Segment, pages: readonly number[]): Generator<void> {
+    const { path } = segment.file
+    this.keeper.hold(number)
+    const removed = new Set(this.tables.segments.removed.rows(number))
+    const salvage = new SegmentSalvage(segment, this.keeper, (row) => removed.has(row))
+    this.#salvage = salvage
+    yield* salvage.run()
+    const { written, lost } = salvage
+    const blocks = this.#replace(number, { segment, written, lost, removed })
+    this.#salvage = undefined
+    this.seen.segments.delete(path)
+    const about = { path, pages: pages.length, rows: lost.rows, blocks }
+    if (lost.span === undefined) this.log.warn(about, writesAnew)
+    else this.log.warn({ ...about, ...lost.span }, fetchesAnew)
+  }
+
+  /** Lists what was written in the place of a segment, and takes lost blocks out of the index: how many. */
+  #replace(
+    number: number,
+    about: {
+      readonly segment: Segment
+      readonly written: readonly ListedSegment[]
+      readonly lost: LostBlocks
+      readonly removed: ReadonlySet<number>
+    },
+  ): number {
+    const { tables } = this
+    const { written, lost } = about
+    let heights: readonly number[] = []
+    this.keeper.replace(number, written, () => {
+      tables.segments.changed()
+      this.#moveRemovals(number, about)
+      heights = this.#blocksOf(lost)
+      for (const height of heights) this.#dropBlock(height)
+      if (lost.span !== undefined) {
+        countFork(tables)
+        const { from } = lost.span
+        addMended(tables.indexMeta, { segments: 1, rows: lost.rows, blocks: heights.length, lowest: from })
+      }
+      this.#rows?.settle()
     })
-    this.tables.segments.changed()
-    this.keeper.mend(live.number)
-    const about = { path, pages: pages.length, rows: standing.length, blocks: heights.size }
-    this.log.warn(heights.size === 0 ? about : { ...about, from, to }, mends)
-    return true
+    tables.segments.changed()
+    return heights.length
+  }
+
+  /** Rows that were removed while the others were written are removed from the new segments. */
+  #moveRemovals(
+    number: number,
+    about: {
+      readonly segment: Segment
+      readonly written: readonly ListedSegment[]
+      readonly removed: ReadonlySet<number>
+    },
+  ): void {
+    const { segments } = this.tables
+    const now = segments.removed.rows(number)
+    const numbers = new Set(about.written.map((one) => one.number))
+    segments.removed.drop(number)
+    segments.countRemoved(-now.length)
+    for (const row of now) {
+      const id = about.removed.has(row) ? undefined : unlessDamaged(() => about.segment.idOf(row))
+      if (id === undefined) continue
+      for (const live of segments.all()) {
+        const found = numbers.has(live.number) ? live.segment.find(id) : -1
+        if (found >= 0) segments.remove({ live, row: found })
+      }
+    }
+  }
+
+  /** Heights of blocks that are in the index and have lost rows. */
+  #blocksOf({ heights, stretches }: LostBlocks): number[] {
+    const all = new Set(heights)
+    for (const { from, to } of stretches) {
+      const span = { start: heightKey(from), end: heightKey(to + 1) }
+      for (const key of this.tables.blocks.keys(span)) all.add(Buffer.from(key).readUInt32BE(0))
+    }
+    return [...all].sort((one, other) => one - other)
   }
 
   /** Removes a block with all of its rows: it is a gap that the import fills. */
-  #dropBlock(height: number, rows: RowWriter): void {
+  #dropBlock(height: number): void {
     const { tables } = this
     const key = heightKey(height)
     const record = tables.blocks.get(key)
@@ -138,14 +193,15 @@ export class SegmentMending {
     }
     const [start, end] = [heightStart(height), heightStart(height + 1)]
     for (;;) {
-      const found = rows.between(start, end, rowsAtOnce)
-      for (const row of found) rows.remove(row)
+      const found = this.#rows?.between(start, end, rowsAtOnce) ?? []
+      for (const row of found) this.#rows?.remove(row)
       if (found.length === 0) break
     }
-    for (const live of tables.segments.all()) this.#dropIn(live, height, rows)
+    // What a second damaged segment does not say of the block it has until it is written anew, too.
+    for (const live of tables.segments.all()) unlessDamaged(() => this.#dropIn(live, height))
   }
 
-  #dropIn(live: LiveSegment, height: number, rows: RowWriter): void {
+  #dropIn(live: LiveSegment, height: number): void {
     const { segment, isRemoved } = live
     const { groups } = segment
     const first = groups.lowerBound(height, 0)
@@ -153,22 +209,24 @@ export class SegmentMending {
     for (let row = groups.group(first).first; row < segment.count; row += 1) {
       if (groups.of(row).height !== height) return
       if (isRemoved?.(row) === true) continue
-      const whole = within(() => rowOf(live, row))
+      const whole = unlessDamaged(() => rowOf(live, row))
       if (whole === undefined) this.tables.segments.remove({ live, row })
-      else rows.remove({ key: segment.keyOf(row), row: whole, place: { live, row } })
+      else this.#rows?.remove({ key: segment.keyOf(row), row: whole, place: { live, row } })
     }
   }
-}
 
-const mends = 'pages of the index are damaged: the blocks in them are fetched anew'
-const cannotMend = 'pages of the index are damaged that are not of rows: what needs them is not answered'
-
-/** Undefined where a damaged page is needed. */
-function within<Found>(read: () => Found): Found | undefined {
-  try {
-    return read()
-  } catch (error) {
-    if (error instanceof DamagedSegment) return undefined
-    throw error
+  /** Drops what is half done. */
+  close(): void {
+    this.#looking?.return(undefined)
+    this.#looking = undefined
+    this.#salvage?.drop()
+    this.#salvage = undefined
+    this.tables.segments.changed()
   }
 }
+
+const fetchesAnew = 'pages of the index are damaged: the blocks that they hide are fetched anew'
+const writesAnew = 'pages of the index are damaged: they are written anew, and no row is lost'
+const noRoom = 'pages of the index are damaged, and the disk has no room to write them anew'
+const cannotMend =
+  'pages of the index are damaged that cannot be written anew: what needs them is not answered'

@@ -1,9 +1,7 @@
-import { DamagedSegment } from '../index/checked-file.js'
-import type { Group } from '../index/groups.js'
 import type { Segment } from '../index/segment.js'
 import type { SegmentRow } from '../index/segment-row.js'
 import type { Row } from './row.js'
-import { compareRowKeys, rowKey, rowKeyBytes } from './row-key.js'
+import { compareRowKeys, heightEnd, heightStart, rowKey } from './row-key.js'
 
 /** A segment as the index uses it: without the rows that were removed since. */
 export interface LiveSegment {
@@ -25,25 +23,10 @@ export function spans({ span }: LiveSegment, key: Uint8Array): boolean {
   )
 }
 
-/** The keys between which all rows of a segment are: by their places in the chain, and without reading a row. */
-export function spanOf({ count, groups }: Segment): LiveSegment['span'] {
+/** The keys between which all rows of a segment are: by their heights, and without reading a page. */
+export function spanOf({ count, footer }: Segment): LiveSegment['span'] {
   if (count === 0) return undefined
-  try {
-    const [low, high] = [groups.group(0), groups.group(groups.count - 1)]
-    return { first: placeKey(low, 0), last: placeKey(high, 0xff) }
-  } catch (error) {
-    // Only what needs a damaged page is not answered: any row may be here.
-    if (!(error instanceof DamagedSegment)) throw error
-    return { first: Buffer.alloc(rowKeyBytes), last: Buffer.alloc(rowKeyBytes, 0xff) }
-  }
-}
-
-/** A key at a place of the chain, filled up with one byte. */
-function placeKey({ height, place }: Group, filling: number): Buffer {
-  const key = Buffer.alloc(rowKeyBytes, filling)
-  key.writeUInt32BE(height, 0)
-  key.writeUIntBE(place, 4, 3)
-  return key
+  return { first: heightStart(footer.lowest), last: heightEnd(footer.highest) }
 }
 
 /** A row of a segment. */

@@ -40,7 +40,6 @@ export class UpkeepFaults implements DamageSeen {
   isMergeStopped = false
   looked = 0
   vain = 0
-  readonly unmended = new Set<string>()
 
   /** `reports`: how often threads met a damaged page. */
   constructor(readonly reports: () => number = () => 0) {}
@@ -280,6 +279,7 @@ export class SegmentUpkeep {
     this.#flush?.drop()
     this.#flush = undefined
     this.rows.watch = undefined
+    this.#mending.close()
     this.keeper.close()
   }
 }

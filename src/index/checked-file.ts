@@ -24,6 +24,16 @@ export class DamagedSegment extends Error {
   }
 }
 
+/** What it reads; undefined where a damaged page is needed for it. */
+export function unlessDamaged<Found>(read: () => Found): Found | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof DamagedSegment) return undefined
+    throw error
+  }
+}
+
 /**
  * A file that is read from mapped memory, whose pages of 4 KiB have CRC-32s: each page is compared with its own before the first
  * byte of it is believed, once for as long as the file is open. Without the addon, each read copies.
@@ -86,6 +96,7 @@ export class CheckedFile {
   check(page: number): void {
     const start = page * pageBytes
     if (page < 0 || page >= this.#sound.length) throw new DamagedSegment(this.path, page, 'is not there')
+    this.#sound[page] = 0
     const bytes = this.#page.subarray(0, Math.min(pageBytes, this.#end - start))
     if (!this.file.copy(start, bytes)) throw new DamagedSegment(this.path, page, 'cannot be read')
     if (crc32(bytes) !== this.#sums.readUInt32LE(page * 4)) throw new DamagedSegment(this.path, page)

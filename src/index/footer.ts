@@ -3,15 +3,22 @@ import { type CheckedFile, DamagedSegment, pageBytes } from './checked-file.js'
 import type { SegmentOutput } from './segment-output.js'
 
 /**
- * The end of a segment. Behind the last page: a CRC-32 for each page (u32 little-endian), then these 256 bytes:
+ * The end of a segment. Behind the last page: a CRC-32 for each page (u32 little-endian), then these 256 bytes, twice:
  *
- *     "SLUICEIX", version u32, CRC-32 of the checksums u32, numbers u64 (places of `numbers`), zeros, CRC-32 of all before u32
+ *     "SLUICEIX", version u32, numbers u64 (places of `numbers`), zeros, CRC-32 of all before u32
+ *
+ * A flipped bit in one of the two leaves the other, and one in a checksum looks like one in its page.
  */
 export const footerBytes = 256
+const copies = 2
 const magic = Buffer.from('SLUICEIX', 'latin1')
-const version = 1
+const version = 2
+const numbersAt = 12
 
-/** What a footer has, in this order: sections by where they begin (the next one begins at their end), then counts. */
+/**
+ * What a footer has, in this order: sections by where they begin (the next one begins at their end), then counts, and the heights
+ * of the first and the last row (0 where there is none).
+ */
 const numbers = [
   'words',
   'wordBlocks',
@@ -33,6 +40,8 @@ const numbers = [
   'formCount',
   'shortCount',
   'keyCount',
+  'lowest',
+  'highest',
 ] as const
 
 export type Footer = Readonly<Record<(typeof numbers)[number], number>>
@@ -46,31 +55,41 @@ export function writeFooter(out: SegmentOutput, footer: Footer): number {
   const end = Buffer.alloc(footerBytes)
   magic.copy(end)
   end.writeUInt32LE(version, 8)
-  end.writeUInt32LE(crc32(sums), 12)
-  for (const [at, name] of numbers.entries()) end.writeBigUInt64LE(BigInt(footer[name]), 16 + at * 8)
+  for (const [at, name] of numbers.entries()) end.writeBigUInt64LE(BigInt(footer[name]), numbersAt + at * 8)
   end.writeUInt32LE(crc32(end.subarray(0, footerBytes - 4)), footerBytes - 4)
-  return out.finish(Buffer.concat([sums, end]))
+  return out.finish(Buffer.concat([sums, end, end]))
 }
 
-/** Reads the end of a segment, and lets its pages be checked. Throws a DamagedSegment, or an Error on another version. */
-export function readFooter(file: CheckedFile): Footer {
-  const start = file.sizeBytes - footerBytes
-  const end = file.unchecked(start, file.sizeBytes)
-  const isWhole =
-    end !== undefined &&
-    crc32(end.subarray(0, footerBytes - 4)) === end.readUInt32LE(footerBytes - 4) &&
-    magic.equals(end.subarray(0, magic.length))
-  if (!isWhole) throw new DamagedSegment(file.path, Math.floor(start / pageBytes), 'is no end of a segment')
+/**
+ * Reads the end of a segment, and lets its pages be checked. Throws a DamagedSegment, or an Error on another version.
+ * `damagedEnd`: the page of a footer that is damaged, where the other one is not.
+ */
+export function readFooter(file: CheckedFile): { footer: Footer; damagedEnd: number | undefined } {
+  const starts = Array.from({ length: copies }, (_, copy) => file.sizeBytes - (copy + 1) * footerBytes)
+  const ends = starts.map((start) => file.unchecked(start, start + footerBytes))
+  const end = ends.find(isWhole)
+  const last = Math.floor((starts[0] ?? 0) / pageBytes)
+  if (end === undefined) throw new DamagedSegment(file.path, last, 'is no end of a segment')
   if (end.readUInt32LE(8) !== version) {
     throw new Error(`${file.path} is a segment of version ${end.readUInt32LE(8)}`)
   }
   const footer = Object.fromEntries(
-    numbers.map((name, at) => [name, Number(end.readBigUInt64LE(16 + at * 8))]),
+    numbers.map((name, at) => [name, Number(end.readBigUInt64LE(numbersAt + at * 8))]),
   ) as Footer
-  const sums = file.unchecked(footer.end, start)
-  if (sums === undefined || crc32(sums) !== end.readUInt32LE(12)) {
-    throw new DamagedSegment(file.path, Math.floor(footer.end / pageBytes), 'has no sound checksums')
+  const sumsEnd = footer.end + 4 * Math.ceil(footer.end / pageBytes)
+  const sums = file.unchecked(footer.end, sumsEnd)
+  if (sums === undefined || sumsEnd + copies * footerBytes !== file.sizeBytes) {
+    throw new DamagedSegment(file.path, last, 'is the end of another file')
   }
   file.checkBy(sums, footer.end)
-  return footer
+  const damaged = starts.find((_, copy) => !isWhole(ends[copy]))
+  return { footer, damagedEnd: damaged === undefined ? undefined : Math.floor(damaged / pageBytes) }
+}
+
+function isWhole(end: Buffer | undefined): end is Buffer {
+  return (
+    end !== undefined &&
+    crc32(end.subarray(0, footerBytes - 4)) === end.readUInt32LE(footerBytes - 4) &&
+    magic.equals(end.subarray(0, magic.length))
+  )
 }

@@ -24,6 +24,9 @@ export class GroupWriter {
   count = 0
   /** When the first row of this group was first seen. */
   seenSeconds = 0
+  /** Heights of the first and the last row; 0 where there is none. */
+  lowest = 0
+  highest = 0
   #height = -1
   #place = -1
 
@@ -35,6 +38,8 @@ export class GroupWriter {
     this.#height = height
     this.#place = place
     this.seenSeconds = seenSeconds
+    if (this.count === 0) this.lowest = height
+    this.highest = height
     this.count += 1
     this.spool.uint(row, 4)
     this.spool.uint(height, 4)
@@ -73,8 +78,12 @@ export class GroupTable {
   /** The group of a row. */
   of(row: number): Group {
     const last = this.#last
-    if (last !== undefined && row >= last.first && row < last.end) return last
-    this.#last = this.group(this.numberOf(row))
+    return last !== undefined && row >= last.first && row < last.end ? last : this.open(this.numberOf(row))
+  }
+
+  /** The group with this number: its rows are found without a search from here on. */
+  open(number: number): Group {
+    this.#last = this.group(number)
     return this.#last
   }
 

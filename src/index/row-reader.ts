@@ -31,18 +31,23 @@ export class RowReader {
   readonly read: VarReader = new VarReader(none)
   readonly #fields = new Recent<number, Buffer>(wordsKept / 2)
   readonly #tags = new Recent<number, Tag>(wordsKept / 2)
-  /** The row behind the one that was loaded last, and where it begins. */
-  #nextRow = -1
-  #next = 0
+  /** The row behind the one that was loaded last, or the first one, and where it begins. */
+  #nextRow = 0
+  #next: number
   #size = 0
+  readonly #forms: readonly Form[]
 
   constructor(
     private readonly file: CheckedFile,
     private readonly footer: Footer,
     private readonly groups: GroupTable,
     private readonly words: WordTable,
-    readonly forms: readonly Form[],
-  ) {}
+    /** Undefined: they cannot be read. */
+    private readonly forms: readonly Form[] | undefined,
+  ) {
+    this.#next = footer.rows
+    this.#forms = forms ?? []
+  }
 
   load(row: number): void {
     const { file, footer } = this
@@ -64,6 +69,19 @@ export class RowReader {
     this.end = at + this.#size
     this.read.reset(file.bytes, at + 33)
     this.seenDifference = (this.flags & rowFlag.seen) === 0 ? 0 : unzigzag(this.read.uint())
+  }
+
+  /** Loads a row whose words are read, which takes the forms. */
+  #loadWords(row: number): void {
+    if (this.forms === undefined) {
+      const { file, footer } = this
+      throw new DamagedSegment(
+        file.path,
+        Math.floor(footer.forms / pageBytes),
+        'has forms that cannot be read',
+      )
+    }
+    this.load(row)
   }
 
   /** Where a row begins behind its length, which is in `#size`. */
@@ -107,9 +125,9 @@ export class RowReader {
 
   /** The next tag. */
   #tag(): Tag {
-    const { read, forms } = this
+    const read = this.read
     const code = read.uint()
-    const form = forms[code - 1]
+    const form = this.#forms[code - 1]
     if (form !== undefined) return { name: form.name, value: readShaped(read, form.shape) }
     if (code === 0) {
       const name = read.block()
@@ -120,7 +138,7 @@ export class RowReader {
 
   /** The tag with a number: rows share it. */
   #tagOf(code: number): Tag {
-    const key = this.words.key(this.numberOf(code - 1 - this.forms.length))
+    const key = this.words.key(this.numberOf(code - 1 - this.#forms.length))
     const value = valueStart(key, 0, key.length)
     const tag = { name: key.subarray(nameStart(key, 0), value), value: key.subarray(value) }
     if (key.length <= shortMax) this.#tags.set(code, tag)
@@ -129,7 +147,7 @@ export class RowReader {
 
   /** The row, whole; byte fields are its own. */
   row(row: number): SegmentRow {
-    this.load(row)
+    this.#loadWords(row)
     const { flags, read } = this
     // One copy, of which all fields are views.
     const own = Buffer.allocUnsafe(this.end - this.idAt)
@@ -167,8 +185,9 @@ export class RowReader {
    * its own.
    */
   keyStarting(row: number, start: Uint8Array): Buffer | undefined {
-    this.load(row)
-    const { flags, read, forms } = this
+    this.#loadWords(row)
+    const { flags, read } = this
+    const forms = this.#forms
     const fields = [
       wordField.owner,
       ...((flags & rowFlag.recipient) === 0 ? [] : [wordField.recipient]),

@@ -161,6 +161,8 @@ export class SegmentDraft {
       formCount: this.#forms.length,
       shortCount: this.#short.length,
       keyCount: this.#keyCount,
+      lowest: this.#groups.lowest,
+      highest: this.#groups.highest,
     })
     return { rows: this.#rows, bytes }
   }

@@ -79,8 +79,6 @@ export class SegmentKeeper {
   #retired: string[] = []
   /** Paths of segments that are not merged. */
   readonly #leftOut = new Set<string>()
-  /** Numbers of segments that are written anew by themselves, without their removed rows. */
-  readonly #mends = new Set<number>()
   #taken: number
 
   constructor(
@@ -186,12 +184,16 @@ export class SegmentKeeper {
     this.#leftOut.add(path)
   }
 
-  /** A segment is written anew by itself, before anything is merged: rows that cannot be read were removed from it. */
-  mend(number: number): void {
-    this.#mends.add(number)
-    this.#leftOut.delete(segmentPath(this.segments.folder, number))
-    // A merge that has begun may need what cannot be read.
+  /** A segment is not merged from here on: it cannot be read whole, and is written anew. */
+  hold(number: number): void {
+    this.leaveOut(segmentPath(this.segments.folder, number))
     if (this.#merging?.from.some((one) => one.number === number) === true) this.close()
+  }
+
+  /** Lists written segments in the place of one, in one transaction with what `also` does. */
+  replace(number: number, written: readonly ListedSegment[], also: () => void): void {
+    this.#change(({ segments }) => [...segments.filter((one) => one.number !== number), ...written], also)
+    this.#retired.push(segmentPath(this.segments.folder, number))
   }
 
   /** The lowest level that has too many segments: the oldest of them. */
@@ -201,8 +203,6 @@ export class SegmentKeeper {
     const segments = this.#list().segments.filter(
       ({ number }) => !this.#leftOut.has(segmentPath(folder, number)),
     )
-    const mended = segments.find(({ number }) => this.#mends.has(number))
-    if (mended !== undefined) return [mended]
     for (let level = 0; level < levelMax; level += 1) {
       const alike = segments.filter((segment) => segment.level === level)
       if (alike.length >= segmentsAlike) return alike.slice(0, segmentsAlike)
@@ -219,8 +219,7 @@ export class SegmentKeeper {
       return segment === undefined ? [] : [{ segment, ...(isRemoved === undefined ? {} : { isRemoved }) }]
     })
     const number = this.#take()
-    const above = from.length === 1 ? 0 : 1
-    const level = Math.max(...from.map((segment) => segment.level)) + above
+    const level = Math.max(...from.map((segment) => segment.level)) + 1
     return { from, level, number, steps: mergeSegments(sources, segmentPath(this.segments.folder, number)) }
   }
 
@@ -239,7 +238,6 @@ export class SegmentKeeper {
       rmSync(path, { force: true })
       throw error
     }
-    for (const one of gone) this.#mends.delete(one)
     this.#retired.push(...[...gone].map((one) => segmentPath(this.segments.folder, one)))
   }
 

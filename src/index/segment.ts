@@ -1,4 +1,4 @@
-import { CheckedFile, DamagedSegment, type OpenMapped } from './checked-file.js'
+import { CheckedFile, DamagedSegment, type OpenMapped, unlessDamaged } from './checked-file.js'
 import { type Footer, readFooter, sections } from './footer.js'
 import { decodeForms, type Form } from './forms.js'
 import { type Group, GroupTable } from './groups.js'
@@ -30,12 +30,15 @@ export class Segment {
   private constructor(
     readonly file: CheckedFile,
     readonly footer: Footer,
-    readonly forms: readonly Form[],
+    /** Undefined: they cannot be read, and no row without them. */
+    private readonly knownForms: readonly Form[] | undefined,
+    /** The page of a damaged copy of the footer, if there is one. */
+    private readonly damagedEnd: number | undefined,
   ) {
     this.ids = new IdTable(file, footer)
     this.groups = new GroupTable(file, footer)
     this.words = new WordTable(file, footer, rowBytesOf(footer.rowCount))
-    this.rows = new RowReader(file, footer, this.groups, this.words, forms)
+    this.rows = new RowReader(file, footer, this.groups, this.words, knownForms)
   }
 
   /** Undefined where there is no such file. Throws a DamagedSegment, and an Error on a segment of another version. */
@@ -43,11 +46,9 @@ export class Segment {
     const file = CheckedFile.open(path, openFile)
     if (file === undefined) return undefined
     try {
-      const footer = readFooter(file)
-      const { forms, shortCodes, formCount } = footer
-      const bytes = formCount === 0 ? 0 : file.at(forms, shortCodes)
-      const section = file.bytes.subarray(bytes, bytes + shortCodes - forms)
-      return new Segment(file, footer, decodeForms(section, formCount))
+      const { footer, damagedEnd } = readFooter(file)
+      const forms = unlessDamaged(() => formsIn(file, footer))
+      return new Segment(file, footer, forms, damagedEnd)
     } catch (error) {
       file.close()
       throw error
@@ -56,6 +57,11 @@ export class Segment {
 
   get count(): number {
     return this.footer.rowCount
+  }
+
+  /** Names and shapes of values that stand in rows. */
+  get forms(): readonly Form[] {
+    return this.knownForms ?? formsIn(this.file, this.footer)
   }
 
   /** Bytes of each section, and of the checksums. */
@@ -205,14 +211,21 @@ export class Segment {
     return this.footer.keys + this.file.bytes.readUIntLE(at, 5)
   }
 
-  /** Compares every page with its checksum: the damaged ones. */
-  *damaged(): Generator<number> {
-    for (let page = 0; page < this.file.pages; page += 1) if (!this.file.isSound(page)) yield page
+  /** Compares pages from `from` to before `to` with their checksums: the damaged ones. The last one may be of a footer. */
+  *damaged(from = 0, to: number = Number.MAX_SAFE_INTEGER): Generator<number> {
+    const { file, damagedEnd } = this
+    for (let page = from; page < Math.min(to, file.pages); page += 1) if (!file.isSound(page)) yield page
+    if (to >= file.pages && damagedEnd !== undefined) yield damagedEnd
   }
 
   close(): void {
     this.file.close()
   }
+}
+
+function formsIn(file: CheckedFile, { forms, shortCodes, formCount }: Footer): readonly Form[] {
+  const at = formCount === 0 ? 0 : file.at(forms, shortCodes)
+  return decodeForms(file.bytes.subarray(at, at + shortCodes - forms), formCount)
 }
 
 /** The first four bytes of an address. */

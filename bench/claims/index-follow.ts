@@ -1,0 +1,180 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { pause, systemClock } from '../../src/actor/clock.js'
+import { processorTime } from '../../src/actor/processor-time.js'
+import { Effort } from '../../src/catalog/effort.js'
+import { Generations } from '../../src/catalog/generations.js'
+import { ChainIndex } from '../../src/catalog/index-reader.js'
+import { indexBytes, openIndexTables } from '../../src/catalog/index-tables.js'
+import { openCatalogTables } from '../../src/catalog/tables.js'
+import { appTag, halfTag, named } from '../index/chain.js'
+import { Comparison } from '../index/comparison.js'
+import { type FollowedBlocks, Follower } from '../index/followed.js'
+import { noId, pageKinds } from '../index/page-kinds.js'
+import { ownerCount } from '../index/repeated-chain.js'
+import { quantile } from '../kit/numbers.js'
+import { say } from '../kit/say.js'
+
+const help = `index-follow: the index follows a made-up chain while it answers queries; one line a minute
+
+  --minutes N      how long (120)
+  --block-ms N     between blocks of 1000 items (100)
+  --fork-every N   blocks between two forks, of depths 1 to 18 by turns (600); 0: none
+  --ask-ms N       between two questions of each kind (100)
+  --flush N        rows that become a segment (250000)
+  --folder PATH    where the index goes and stays (a temporary folder, removed at the end)
+
+The writer is a thread, as in the program; blocks are made by another process, whose memory does not count. Where the machine does
+not carry the rate, the chain waits, and the rate is shown. Of questions: processor time of the thread that asks, us, on average and
+at the 99th percentile; of blocks: elapsed milliseconds until they are committed.
+`
+
+/** Ids and bundles that are remembered for questions. */
+const rememberedMax = 20_000
+
+const memory = (key: string): number => {
+  const status = readFileSync('/proc/self/status', 'latin1')
+  return Math.round(Number(new RegExp(`${key}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) / 1024)
+}
+
+/** Some of all that came, each as likely as any other: no more than so many. */
+class Remembered {
+  readonly some: Uint8Array[] = []
+  #seen = 0
+
+  add(bytes: Uint8Array): void {
+    this.#seen += 1
+    if (this.some.length < rememberedMax) this.some.push(bytes)
+    else {
+      const at = Math.floor(Math.random() * this.#seen)
+      if (at < rememberedMax) this.some[at] = bytes
+    }
+  }
+}
+
+/** Asks each kind of question, and keeps how long it took. */
+class Asker {
+  readonly #times = new Map<string, number[]>()
+  readonly ids = new Remembered()
+  readonly bundles = new Remembered()
+  readonly #kinds: readonly (readonly [string, (at: number) => unknown])[]
+  #asked = 0
+
+  constructor(index: ChainIndex, owners: number) {
+    const page = { backwards: true, limit: 100 }
+    const effort = (): Effort => new Effort(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, systemClock)
+    const comparison = new Comparison(index, undefined)
+    const pick = (some: readonly Uint8Array[], at: number): Uint8Array =>
+      some[(at * 7919) % some.length] ?? noId
+    const tags = (at: number) => [
+      { name: 'App-Name', values: [appTag(at % 200).value] },
+      { name: halfTag.name, values: [halfTag.value] },
+    ]
+    this.#kinds = [
+      ['id', (at) => index.row(pick(this.ids.some, at))],
+      ['absent', (at) => index.row(named(9, at))],
+      ...pageKinds(this.bundles.some, owners).map(
+        ({ name, wanted }) => [name, (at: number) => index.rows(wanted(at), page, effort())] as const,
+      ),
+      ['GraphQL', (at) => comparison.ask({ tags: tags(at), first: 10 })],
+    ]
+  }
+
+  ask(): void {
+    this.#asked += 1
+    for (const [kind, act] of this.#kinds) {
+      const before = processorTime.monotonic()
+      act(this.#asked)
+      const times = this.#times.get(kind)
+      const took = (processorTime.monotonic() - before) * 1000
+      if (times === undefined) this.#times.set(kind, [took])
+      else times.push(took)
+    }
+  }
+
+  /** Average and 99th percentile of each kind since the last call. */
+  takeLine(): string {
+    const parts = [...this.#times].map(([kind, times]) => {
+      const average = times.reduce((sum, time) => sum + time, 0) / times.length
+      return `${kind} ${average.toFixed(0)}/${quantile(times, 0.99).toFixed(0)}`
+    })
+    this.#times.clear()
+    return parts.join(', ')
+  }
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: {
+      minutes: { type: 'string', default: '120' },
+      'block-ms': { type: 'string', default: '100' },
+      'fork-every': { type: 'string', default: '600' },
+      'ask-ms': { type: 'string', default: '100' },
+      flush: { type: 'string', default: '250000' },
+      folder: { type: 'string' },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  if (values.help) return say(help)
+  const folder = values.folder ?? mkdtempSync(join(tmpdir(), 'sluice-index-follow-'))
+  const path = join(folder, 'catalog')
+  const [minutes, blockMs] = [Number(values.minutes), Number(values['block-ms'])]
+  const items = Math.ceil((minutes * 60_000) / blockMs) * 1000
+  const generations = new Generations()
+  const { environment } = openCatalogTables(path)
+  const tables = openIndexTables(environment)
+  const index = new ChainIndex(environment, generations)
+  const asker = new Asker(index, ownerCount)
+  let told: FollowedBlocks[] = []
+  const follower = new Follower(
+    {
+      path,
+      generations: generations.memory,
+      items,
+      blockMs,
+      forkEvery: Number(values['fork-every']),
+      flushRows: Number(values.flush),
+    },
+    (blocks) => {
+      told.push(blocks)
+      for (const id of blocks.ids) asker.ids.add(id)
+      for (const bundle of blocks.bundles) asker.bundles.add(bundle)
+    },
+  )
+  const startedMs = systemClock.monotonic()
+  let rowsBefore = 0
+  for (let minute = 1; minute <= minutes; minute += 1) {
+    const endMs = startedMs + minute * 60_000
+    while (systemClock.monotonic() < endMs) {
+      await pause(Number(values['ask-ms']))
+      index.refresh()
+      if (asker.ids.some.length > 0) asker.ask()
+    }
+    environment.refresh()
+    const { rows } = index.counts()
+    const bytes = indexBytes(tables)
+    const files = tables.segments.all().length
+    const left = tables.sets.counts().rows
+    const last = told.at(-1)
+    const of = (pick: (blocks: FollowedBlocks) => number): string => Math.max(0, ...told.map(pick)).toFixed(0)
+    say(
+      `${minute} min: ${rows} rows (${Math.round((rows - rowsBefore) / 60)}/s), ${left} in tables, ${files} segments, ` +
+        `${(bytes / rows).toFixed(1)} bytes a row; own ${memory('RssAnon')} MiB, all ${memory('VmRSS')}; ` +
+        `blocks: ${last?.blocks}, forks ${last?.forks}, p50 ${quantile(
+          told.map(({ p50Ms }) => p50Ms),
+          0.5,
+        ).toFixed(0)} ms, ` +
+        `worst p99 ${of(({ p99Ms }) => p99Ms)}, most ${of(({ mostMs }) => mostMs)}, behind ${of(({ behindMs }) => behindMs)}; ` +
+        asker.takeLine(),
+    )
+    rowsBefore = rows
+    told = []
+  }
+  await follower.stop()
+  await environment.close()
+  if (values.folder === undefined) rmSync(folder, { recursive: true, force: true })
+}
+
+await main()
