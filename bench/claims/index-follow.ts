@@ -7,7 +7,7 @@ import { processorTime } from '../../src/actor/processor-time.js'
 import { Effort } from '../../src/catalog/effort.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { ChainIndex } from '../../src/catalog/index-reader.js'
-import { indexBytes, openIndexTables } from '../../src/catalog/index-tables.js'
+import { type IndexTables, indexBytes, openIndexTables } from '../../src/catalog/index-tables.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
 import { appTag, halfTag, named } from '../index/chain.js'
 import { Comparison } from '../index/comparison.js'
@@ -60,7 +60,7 @@ class Asker {
   readonly ids = new Remembered()
   readonly bundles = new Remembered()
   readonly #kinds: readonly (readonly [string, (at: number) => unknown])[]
-  #asked = 0
+  #count = 0
 
   constructor(index: ChainIndex, owners: number) {
     const page = { backwards: true, limit: 100 }
@@ -83,10 +83,10 @@ class Asker {
   }
 
   ask(): void {
-    this.#asked += 1
+    this.#count += 1
     for (const [kind, act] of this.#kinds) {
       const before = processorTime.monotonic()
-      act(this.#asked)
+      act(this.#count)
       const times = this.#times.get(kind)
       const took = (processorTime.monotonic() - before) * 1000
       if (times === undefined) this.#times.set(kind, [took])
@@ -105,76 +105,93 @@ class Asker {
   }
 }
 
-async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: {
-      minutes: { type: 'string', default: '120' },
-      'block-ms': { type: 'string', default: '100' },
-      'fork-every': { type: 'string', default: '600' },
-      'ask-ms': { type: 'string', default: '100' },
-      flush: { type: 'string', default: '250000' },
-      folder: { type: 'string' },
-      help: { type: 'boolean', default: false },
-    },
-  })
-  if (values.help) return say(help)
-  const folder = values.folder ?? mkdtempSync(join(tmpdir(), 'sluice-index-follow-'))
+/** What a minute was like, in one line. */
+function lineOf(
+  { counts, tables }: { readonly counts: { readonly rows: number }; readonly tables: IndexTables },
+  news: readonly FollowedBlocks[],
+  rowsBefore: number,
+): string {
+  const { rows } = counts
+  const last = news.at(-1)
+  const most = (pick: (blocks: FollowedBlocks) => number): string => Math.max(0, ...news.map(pick)).toFixed(0)
+  const usual = quantile(
+    news.map(({ p50Ms }) => p50Ms),
+    0.5,
+  )
+  return (
+    `${rows} rows (${Math.round((rows - rowsBefore) / 60)}/s), ${tables.sets.counts().rows} in tables, ` +
+    `${tables.segments.all().length} segments, ${(indexBytes(tables) / rows).toFixed(1)} bytes a row; ` +
+    `own ${memory('RssAnon')} MiB, all ${memory('VmRSS')}; ` +
+    `blocks: ${last?.blocks ?? 'none'}, forks ${last?.forks ?? 'none'}, p50 ${usual.toFixed(0)} ms, ` +
+    `worst p99 ${most(({ p99Ms }) => p99Ms)}, most ${most(({ mostMs }) => mostMs)}, ` +
+    `behind ${most(({ behindMs }) => behindMs)}`
+  )
+}
+
+interface Wish {
+  readonly folder: string
+  readonly minutes: number
+  readonly blockMs: number
+  readonly askMs: number
+  readonly forkEvery: number
+  readonly flushRows: number
+}
+
+async function follow({ folder, minutes, blockMs, askMs, forkEvery, flushRows }: Wish): Promise<void> {
   const path = join(folder, 'catalog')
-  const [minutes, blockMs] = [Number(values.minutes), Number(values['block-ms'])]
   const items = Math.ceil((minutes * 60_000) / blockMs) * 1000
   const generations = new Generations()
   const { environment } = openCatalogTables(path)
   const tables = openIndexTables(environment)
   const index = new ChainIndex(environment, generations)
   const asker = new Asker(index, ownerCount)
-  let told: FollowedBlocks[] = []
-  const follower = new Follower(
-    {
-      path,
-      generations: generations.memory,
-      items,
-      blockMs,
-      forkEvery: Number(values['fork-every']),
-      flushRows: Number(values.flush),
-    },
-    (blocks) => {
-      told.push(blocks)
-      for (const id of blocks.ids) asker.ids.add(id)
-      for (const bundle of blocks.bundles) asker.bundles.add(bundle)
-    },
-  )
+  let news: FollowedBlocks[] = []
+  const chain = { path, generations: generations.memory, items, blockMs, forkEvery, flushRows }
+  const follower = new Follower(chain, (blocks) => {
+    news.push(blocks)
+    for (const id of blocks.ids) asker.ids.add(id)
+    for (const bundle of blocks.bundles) asker.bundles.add(bundle)
+  })
   const startedMs = systemClock.monotonic()
   let rowsBefore = 0
   for (let minute = 1; minute <= minutes; minute += 1) {
     const endMs = startedMs + minute * 60_000
     while (systemClock.monotonic() < endMs) {
-      await pause(Number(values['ask-ms']))
+      await pause(askMs)
       index.refresh()
       if (asker.ids.some.length > 0) asker.ask()
     }
     environment.refresh()
-    const { rows } = index.counts()
-    const bytes = indexBytes(tables)
-    const files = tables.segments.all().length
-    const left = tables.sets.counts().rows
-    const last = told.at(-1)
-    const of = (pick: (blocks: FollowedBlocks) => number): string => Math.max(0, ...told.map(pick)).toFixed(0)
-    say(
-      `${minute} min: ${rows} rows (${Math.round((rows - rowsBefore) / 60)}/s), ${left} in tables, ${files} segments, ` +
-        `${(bytes / rows).toFixed(1)} bytes a row; own ${memory('RssAnon')} MiB, all ${memory('VmRSS')}; ` +
-        `blocks: ${last?.blocks}, forks ${last?.forks}, p50 ${quantile(
-          told.map(({ p50Ms }) => p50Ms),
-          0.5,
-        ).toFixed(0)} ms, ` +
-        `worst p99 ${of(({ p99Ms }) => p99Ms)}, most ${of(({ mostMs }) => mostMs)}, behind ${of(({ behindMs }) => behindMs)}; ` +
-        asker.takeLine(),
-    )
-    rowsBefore = rows
-    told = []
+    const counts = index.counts()
+    say(`${minute} min: ${lineOf({ counts, tables }, news, rowsBefore)}; ${asker.takeLine()}`)
+    rowsBefore = counts.rows
+    news = []
   }
   await follower.stop()
   await environment.close()
-  if (values.folder === undefined) rmSync(folder, { recursive: true, force: true })
 }
 
-await main()
+const { values } = parseArgs({
+  options: {
+    minutes: { type: 'string', default: '120' },
+    'block-ms': { type: 'string', default: '100' },
+    'fork-every': { type: 'string', default: '600' },
+    'ask-ms': { type: 'string', default: '100' },
+    flush: { type: 'string', default: '250000' },
+    folder: { type: 'string' },
+    help: { type: 'boolean', default: false },
+  },
+})
+if (values.help) say(help)
+else {
+  const folder = values.folder ?? mkdtempSync(join(tmpdir(), 'sluice-index-follow-'))
+  await follow({
+    folder,
+    minutes: Number(values.minutes),
+    blockMs: Number(values['block-ms']),
+    askMs: Number(values['ask-ms']),
+    forkEvery: Number(values['fork-every']),
+    flushRows: Number(values.flush),
+  })
+  if (values.folder === undefined) rmSync(folder, { recursive: true, force: true })
+}

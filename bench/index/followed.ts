@@ -20,7 +20,7 @@ export interface FollowedChain {
   readonly flushRows: number
 }
 
-/** What the thread says of the blocks since it last said it. */
+/** What the thread says of the blocks since it last did. */
 export interface FollowedBlocks {
   readonly blocks: number
   readonly forks: number
@@ -77,7 +77,7 @@ class Followed {
   async run(tell: (blocks: FollowedBlocks) => void): Promise<void> {
     const { items, blockMs, forkEvery } = this.chain
     let dueMs = systemClock.monotonic()
-    let saidMs = dueMs
+    let sentMs = dueMs
     let [ids, bundles]: [Uint8Array[], Uint8Array[]] = [[], []]
     for await (const made of madeElsewhere(items, { bundlesPerBlock: 1, isRepeated: true })) {
       ids.push(...made.ids)
@@ -90,9 +90,9 @@ class Followed {
         if (forkEvery > 0 && this.#blocks % forkEvery === 0) await this.#fork()
       }
       const nowMs = systemClock.monotonic()
-      if (nowMs - saidMs < tellMs) continue
-      saidMs = nowMs
-      tell({ ...this.#said(), behindMs: Math.max(0, nowMs - dueMs), ids, bundles })
+      if (nowMs - sentMs < tellMs) continue
+      sentMs = nowMs
+      tell({ ...this.#sinceLast(), behindMs: Math.max(0, nowMs - dueMs), ids, bundles })
       ids = []
       bundles = []
     }
@@ -124,7 +124,7 @@ class Followed {
     }
   }
 
-  #said() {
+  #sinceLast() {
     const waits = this.#waits.splice(0)
     return {
       blocks: this.#blocks,
