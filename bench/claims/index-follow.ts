@@ -26,9 +26,9 @@ const help = `index-follow: the index follows a made-up chain while it answers q
   --flush N        rows that become a segment (250000)
   --folder PATH    where the index goes and stays (a temporary folder, removed at the end)
 
-The writer is a thread, as in the program; blocks are made by another process, whose memory does not count. Where the machine does
-not carry the rate, the chain waits, and the rate is shown. Of questions: processor time of the thread that asks, us, on average and
-at the 99th percentile; of blocks: elapsed milliseconds until they are committed.
+The writer is a thread, as in the program; blocks are made by another process, whose memory does not count. Where the machine
+does not carry the rate, the chain waits, and the rate is shown. Of questions: processor time of the thread that asks, us, on
+average and at the 99th percentile; of blocks: elapsed milliseconds until they are committed.
 `
 
 /** Ids and bundles that are remembered for questions. */

@@ -30,9 +30,9 @@ export interface DamageSeen {
 }
 
 /**
- * Writes segments with damaged pages anew, from the rows that can be read. Blocks with rows that cannot be read leave the index in
- * the same transaction, so that the import fills the gap from the chain: only the keeper, between its transactions. All pages are
- * looked at, some at a time, after any thread met a damaged one.
+ * Writes segments with damaged pages anew, from the rows that can be read. Blocks with rows that cannot be read leave the index
+ * in the same transaction, so that the import fills the gap from the chain: only the keeper, between its transactions. All pages
+ * are looked at, some at a time, after any thread met a damaged one.
  */
 export class SegmentMending {
   #looking: Generator<void> | undefined

@@ -175,7 +175,7 @@ async function mended(t: Test, name: string, places: readonly number[]): Promise
   const { lines, log } = logOf()
   const keeper = new CatalogKeeper({ path, touchEveryMs: 0, flush: large }, generations, systemClock, log)
   generations.reportDamage()
-  const said = await eventually(`${name} is mended`, async () => {
+  const line = await eventually(`${name} is mended`, async () => {
     // A change that needs a damaged page is refused meanwhile.
     await keeper.handle({ kind: 'touched', digests: [] })
     return lines.find(({ words }) => words?.includes('anew'))
@@ -202,7 +202,7 @@ async function mended(t: Test, name: string, places: readonly number[]): Promise
   }
   await keeper.close()
   await environment.close()
-  return (said.about as { rows: number }).rows
+  return (line.about as { rows: number }).rows
 }
 
 t.test('damage in every part of a segment is mended', async (t) => {
