@@ -136,8 +136,8 @@ export class Cashier {
   }
 
   /**
-   * Takes up a settlement that another gateway, which fills the same buckets, requested and did not end. Undefined: it is under
-   * way here, or has ended here.
+   * Takes up a settlement that another gateway, which fills the same buckets, requested and did not end. One attempt: what it
+   * does not decide is `doubtful`, and may be taken up again. Undefined: it is under way here, or has ended here.
    */
   async takeUp(record: PaymentRecord): Promise<PaymentRecord | undefined> {
     const { payment } = record
@@ -146,7 +146,7 @@ export class Cashier {
     const isOpen = known === undefined || known.state === 'failed'
     if (this.#closed || this.#flights.has(payment) || !isOpen) return undefined
     this.parts.log.warn({ payment }, 'a payment was left open by another service: it is continued here')
-    await this.#fly(payment, Promise.resolve(), this.#resume(this.parts.ledger.adopt(record))).outcome
+    await this.#fly(payment, Promise.resolve(), this.#resume(this.parts.ledger.adopt(record), true)).outcome
     return this.#closed ? undefined : this.parts.ledger.find(payment)
   }
 
@@ -260,10 +260,10 @@ export class Cashier {
   }
 
   /** Takes up a settlement that an earlier process requested: whether the money has moved is not known. */
-  async #resume(record: PaymentRecord): Promise<CashierReply> {
+  async #resume(record: PaymentRecord, isOnce = false): Promise<CashierReply> {
     for (let tries = 0; !this.#closed; tries += 1) {
       const ownership = await this.#own(record)
-      if (ownership === 'ours') return this.#settle(record, true)
+      if (ownership === 'ours') return this.#settle(record, true, isOnce)
       if (ownership === 'other') return this.#fail(record, 'invalid_exact_evm_nonce_already_used', false)
       await this.#pause(tries)
     }
@@ -271,42 +271,43 @@ export class Cashier {
   }
 
   /** Requests the settlement until there is a clear answer. `doubtful`: an earlier attempt was left without one. */
-  async #settle(record: PaymentRecord, doubtful: boolean): Promise<CashierReply> {
-    const { facilitator, ledger, clock, options } = this.parts
-    const endMs = Math.min(record.validBefore * 1000, record.askedMs + options.giveUpMs) + graceMs
-    // The remaining time is measured by the monotonic clock, because a clock that is set back could extend it by
-    // years.
-    // A settlement that is taken up late is requested for a while, too: the facilitator or the chain may be away just now.
-    const leastMs = doubtful ? graceMs : 0
-    const leftMs = Math.min(Math.max(endMs - clock.now(), leastMs), options.giveUpMs + graceMs)
-    const untilMs = clock.monotonic() + leftMs
+  async #settle(record: PaymentRecord, doubtful: boolean, isOnce = false): Promise<CashierReply> {
+    const { facilitator, ledger, clock, witness } = this.parts
+    const untilMs = clock.monotonic() + this.#patienceMs(record, doubtful)
     let doubt = doubtful
     for (let tries = 0; !this.#closed; tries += 1) {
       const answer = await facilitator.settle(record.message ?? '', record.payer)
       if (this.#closed) break
       if (answer.result === 'settled') return this.#settled(record, answer.transaction)
-      if (answer.result === 'refused') {
-        if (!doubt) return this.#refused(record, answer.reason, untilMs)
-        const seen = await this.parts.witness?.moved(record)
-        if (this.#closed) break
-        if (seen?.startsWith('0x') === true) return this.#settled(record, seen)
-        const now = clock.now()
-        // In doubt the chain decides, and it may take time: an earlier attempt can still be mined.
-        const never = seen === 'no' && now > record.validBefore * 1000
-        const last = seen === undefined || clock.monotonic() > untilMs
-        if (last) return this.#fail(record, answer.reason, !never)
-      }
+      if (answer.result === 'refused' && !doubt) return this.#refused(record, answer.reason, untilMs)
       if (answer.result === 'unasked' && !doubt) {
         if (!(await this.#written(() => ledger.drop(record)))) break
         await this.#shared.clear(record)
         return { state: 'down' }
       }
+      // In doubt the chain decides, and it may take time: an earlier attempt can still be mined.
+      const seen = doubt ? await witness?.moved(record) : undefined
+      if (this.#closed) break
+      if (seen?.startsWith('0x') === true) return this.#settled(record, seen)
+      const reason = answer.result === 'refused' ? answer.reason : 'unexpected_settle_error'
+      if (seen === 'never') return this.#fail(record, reason, false)
+      // What is on the chain, and not final yet, is waited for.
+      const isOver = clock.monotonic() > untilMs && seen !== 'early'
+      const isLast = answer.result === 'refused' && witness === undefined
+      if (isOnce || isOver || isLast) return this.#fail(record, reason, true, isOnce)
       doubt = true
       this.#sayUnclear(record, answer)
-      if (clock.monotonic() > untilMs) return this.#fail(record, 'unexpected_settle_error', true)
       await this.#pause(tries)
     }
     return { state: 'pending' }
+  }
+
+  /** For so long its settlement is requested, ms. The clock may be set back meanwhile, which could extend an end by years. */
+  #patienceMs({ validBefore, askedMs }: PaymentRecord, doubtful: boolean): number {
+    const { clock, options } = this.parts
+    const endMs = Math.min(validBefore * 1000, askedMs + options.giveUpMs) + graceMs
+    // One that is taken up late is requested for a while, too: the facilitator or the chain may be away just now.
+    return Math.min(Math.max(endMs - clock.now(), doubtful ? graceMs : 0), options.giveUpMs + graceMs)
   }
 
   /**
@@ -352,10 +353,16 @@ export class Cashier {
     )
   }
 
-  async #fail(record: PaymentRecord, reason: string, doubtful: boolean): Promise<CashierReply> {
+  /** `isAgain`: who has taken it up does so again, and states how it ended. */
+  async #fail(
+    record: PaymentRecord,
+    reason: string,
+    doubtful: boolean,
+    isAgain = false,
+  ): Promise<CashierReply> {
     const { clock, log } = this.parts
     const details = { payment: record.payment, units: record.units, reason }
-    if (doubtful)
+    if (doubtful && !isAgain)
       log.error(
         details,
         'a payment failed after an attempt without an answer: check on chain whether it was made',

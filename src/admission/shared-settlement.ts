@@ -1,9 +1,12 @@
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { BucketsUnreachable } from './buckets.js'
-import type { Witness } from './chain-witness.js'
+import type { MovedOnChain, Witness, WitnessedPayment } from './chain-witness.js'
 import type { ClaimState, SettlementClaims } from './settlement-claims.js'
 import type { PaymentOrder } from './settlement-messages.js'
+
+const isOnChain = (seen: MovedOnChain): seen is `0x${string}` | 'early' =>
+  seen === 'early' || seen.startsWith('0x')
 
 export interface SharedSettlementParts {
   /** Absent: nobody else fills these buckets. */
@@ -14,7 +17,7 @@ export interface SharedSettlementParts {
   readonly log: Log
 }
 
-type Payment = Pick<PaymentOrder, 'payment' | 'payer' | 'units'>
+type Payment = WitnessedPayment
 
 /** Between two looks at what another gateway does. */
 const lookEveryMs = 1000
@@ -41,7 +44,7 @@ export class SharedSettlement {
     const standing = await this.#standing(order)
     if (standing === 'asked') return 'asked'
     const seen = await this.parts.witness?.moved(order)
-    if (seen === undefined || seen === 'no' || seen === 'unknown') return undefined
+    if (seen === undefined || !isOnChain(seen)) return undefined
     // It counts when its block is final: until then it is as if the other gateway was not done.
     if (standing !== 'nobody') return seen === 'early' ? 'asked' : seen
     if (seen === 'early') return undefined

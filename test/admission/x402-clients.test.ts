@@ -205,6 +205,7 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
         payment: `84532:${buyer.address}:0x${'00'.repeat(32)}`,
         payer: buyer.address,
         units: '1000',
+        validBefore: Math.floor(Date.now() / 1000) + 3600,
       }
       t.equal(await witness.moved(ask), 'no')
       const gone = new ChainWitness(

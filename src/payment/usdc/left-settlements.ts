@@ -17,18 +17,27 @@ export interface LeftSettlementsParts {
   readonly log: Log
 }
 
-/** The chain is searched for some hours only: after that nothing can be found out any more. */
-const searchedMs = 4 * 3600_000
+/** So long after its validity a payment is given up: the facilitator and the chain were away all the time. */
+const givenUpMs = 7 * 24 * 3600_000
+/** Settlements of one batch, and of them at once. */
+const batchMax = 64
+const atOnceMax = 8
+/** The first pause before one that could not be decided is looked at again; it doubles up to the longest. */
+const retryMs = 60_000
+const retryMaxMs = 3600_000
 /** The reason in the record of a settlement that ended without any answer. */
 const unanswered = 'unexpected_settle_error'
 
 /**
  * Finishes settlements that another payment service with the same ledger requested and left, because it died. A second request
- * does no harm: the nonce settles once, and the ledger credits a payment once.
+ * does no harm: the nonce settles once, and the ledger credits a payment once. Each settlement has a time of its own for the next
+ * attempt, so those that cannot be decided keep no others waiting.
  */
 export class LeftSettlements {
   #isWorking = false
   #closed = false
+  /** Of those that were looked at and have not ended: when each is looked at again. */
+  #next = new Map<string, Attempt>()
   readonly #lead: Lead
 
   constructor(private readonly parts: LeftSettlementsParts) {
@@ -52,21 +61,51 @@ export class LeftSettlements {
   }
 
   async #work(fence: Fence): Promise<number> {
-    const { claims, leftMs, now } = this.parts
+    // What is tried again later waits for the next call, so that this one ends.
+    const startMs = this.parts.now()
     let ended = 0
-    for await (const settlement of claims.unended()) {
-      if (settlement.record.askedMs + leftMs > now()) continue
-      const outcome = await this.#end(settlement)
-      if (this.#closed) break
-      if (outcome === 'ended') {
-        // Another service has begun to lead meanwhile.
-        if (!(await claims.forget(settlement, fence))) break
-        ended += 1
+    for (;;) {
+      const batch = await this.#due(startMs)
+      const line = batch.values()
+      let leads = true
+      const lane = async (): Promise<void> => {
+        for (const settlement of line) {
+          const outcome = await this.#end(settlement)
+          if (this.#closed || !leads) return
+          if (outcome !== 'ended') this.#postpone(settlement, outcome)
+          else if (await this.parts.claims.forget(settlement, fence)) ended += 1
+          // Another service has begun to lead meanwhile, or it was requested anew.
+          else leads = false
+        }
       }
-      // The facilitator or the chain is away: the others would wait for it as long.
-      if (outcome === 'away') break
+      await Promise.all(Array.from({ length: atOnceMax }, lane))
+      if (batch.length < batchMax || this.#closed || !leads) return ended
     }
-    return ended
+  }
+
+  /** The settlements whose time has come, the first due first, `batchMax` at most. */
+  async #due(untilMs: number): Promise<RequestedSettlement[]> {
+    const next = new Map<string, Attempt>()
+    let due: { readonly dueMs: number; readonly settlement: RequestedSettlement }[] = []
+    const first = (): typeof due => due.sort((a, b) => a.dueMs - b.dueMs).slice(0, batchMax)
+    for await (const settlement of this.parts.claims.unended()) {
+      const key = keyOf(settlement)
+      const attempt = this.#next.get(key)
+      if (attempt !== undefined) next.set(key, attempt)
+      const dueMs = Math.max(settlement.record.askedMs + this.parts.leftMs, attempt?.dueMs ?? 0)
+      if (dueMs <= untilMs) due.push({ dueMs, settlement })
+      if (due.length >= 2 * batchMax) due = first()
+    }
+    this.#next = next
+    return first().map(({ settlement }) => settlement)
+  }
+
+  #postpone(settlement: RequestedSettlement, outcome: 'open' | 'away'): void {
+    const key = keyOf(settlement)
+    const { tries } = this.#next.get(key) ?? { tries: 0 }
+    const pauseMs = outcome === 'open' ? retryMs : Math.min(retryMs * 2 ** tries, retryMaxMs)
+    const dueMs = this.parts.now() + pauseMs
+    this.#next.set(key, { dueMs, tries: outcome === 'open' ? tries : tries + 1 })
   }
 
   async #end(settlement: RequestedSettlement): Promise<'ended' | 'open' | 'away'> {
@@ -81,7 +120,7 @@ export class LeftSettlements {
     if (end === undefined) return 'open'
     const isAway = end.doubtful === true && (hasChain || end.reason === unanswered)
     if (!isAway) return 'ended'
-    if (record.validBefore * 1000 + searchedMs > now()) return 'away'
+    if (record.validBefore * 1000 + givenUpMs > now()) return 'away'
     log.error(
       { payment, units, payer },
       'a payment that another service left open is given up: check on chain whether it was made',
@@ -89,3 +128,11 @@ export class LeftSettlements {
     return 'ended'
   }
 }
+
+interface Attempt {
+  /** When it is looked at again. */
+  readonly dueMs: number
+  readonly tries: number
+}
+
+const keyOf = ({ asker, record }: RequestedSettlement): string => `${record.payment} ${asker}`

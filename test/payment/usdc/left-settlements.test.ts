@@ -1,53 +1,46 @@
 /** Two payment services on one database, of which one dies while USDC is settled: the other finds out, and credits it once. */
 import t, { type Test } from 'tap'
-import { encodeAbiParameters, encodeEventTopics, erc20Abi, type Hex, parseAbi } from 'viem'
 import { systemClock } from '../../../src/actor/clock.js'
-import { usdcOf } from '../../../src/admission/usdc.js'
 import { PostgresLedger } from '../../../src/ledger/postgres.js'
 import type { X402Options } from '../../../src/payment/usdc/x402-processor.js'
 import { newAccount, payee } from '../../admission/scene.js'
-import { type ScriptedFacilitator, scriptedFacilitator } from '../../admission/scripted-facilitator.js'
+import { blockAt, scriptedChain } from '../../admission/scripted-chain.js'
+import {
+  type Script,
+  type ScriptedFacilitator,
+  scriptedFacilitator,
+} from '../../admission/scripted-facilitator.js'
 import { payment } from '../../admission/shop.js'
 import { postgresFolder, startPostgres } from '../../engines/postgres-server.js'
 import { eventually } from '../../eventually.js'
 import { scratch } from '../../scratch.js'
-import { answeringServer } from '../chains/recorded-rpc.js'
 import { type PaymentRig, paymentRig } from '../rig.js'
 
 const skip = postgresFolder === undefined ? 'no PostgreSQL here' : false
 const wallet = `${'W'.repeat(42)}A`
 const path = `/v1/x402/top-up/arweave/${wallet}`
 const value = '5000000'
-const usedAbi = parseAbi(['event AuthorizationUsed(address indexed authorizer, bytes32 indexed nonce)'])
 /** Longer than a service is given to settle, and less than a payment is good for. */
 const longMs = 2 * 60_000
 
-/** A node that knows what the facilitator has moved. */
-function chainOf(t: Test, { used }: ScriptedFacilitator): Promise<string> {
-  const { address } = usdcOf['base-sepolia']
-  return answeringServer(t, ({ body }) => {
-    const { id, method, params } = body as { id: number; method: string; params: [unknown] }
-    const found = [...used].map(([key, transaction]) => {
-      const [from, nonce] = [key.slice(0, 42) as Hex, key.slice(42) as Hex]
-      const topics = encodeEventTopics({ abi: usedAbi, args: { authorizer: from, nonce } })
-      const moved = encodeEventTopics({ abi: erc20Abi, eventName: 'Transfer', args: { from, to: payee } })
-      const data = encodeAbiParameters([{ type: 'uint256' }], [BigInt(value)])
-      const logs = [
-        { address, topics, data: '0x' },
-        { address, topics: moved, data },
-      ]
-      return { topics, transaction, receipt: { status: '0x1', logs } }
-    })
-    const wanted = JSON.stringify((params[0] as { topics?: unknown } | undefined)?.topics)
-    const results: Readonly<Record<string, unknown>> = {
-      eth_blockNumber: '0x100',
-      eth_getLogs: found
-        .filter(({ topics }) => JSON.stringify(topics).toLowerCase() === wanted?.toLowerCase())
-        .map(({ transaction }) => ({ transactionHash: transaction, blockNumber: '0xfc' })),
-      eth_getTransactionReceipt: found.find(({ transaction }) => transaction === params[0])?.receipt ?? null,
-    }
-    return { jsonrpc: '2.0', id, result: results[method] }
+/** A node that knows what the facilitator has moved. Its time is some seconds ahead, so that all of it is final. */
+async function chainOf(t: Test, { used }: ScriptedFacilitator, now: () => number): Promise<string> {
+  const startMs = Date.now()
+  const genesis = Math.floor(startMs / 1000) - 30 * 86_400
+  const { url } = await scriptedChain(t, {
+    genesis,
+    tip: () => blockAt(genesis, now() + 20_000),
+    uses: () =>
+      [...used].map(([key, transaction]) => ({
+        from: key.slice(0, 42),
+        nonce: key.slice(42),
+        to: payee,
+        units: BigInt(value),
+        transaction,
+        block: blockAt(genesis, startMs),
+      })),
   })
+  return url
 }
 
 interface Town {
@@ -55,6 +48,8 @@ interface Town {
   /** Another service on the same database. */
   open(): Promise<PaymentRig>
   pay(): Promise<Record<string, string>>
+  /** Puts the time of a service and of the chain forward, from now on. */
+  later(rig: PaymentRig, ms: number): void
 }
 
 let databases = 0
@@ -67,8 +62,11 @@ async function town(t: Test, withChain: boolean): Promise<Town> {
   const url = (await server?.database(`shared_${databases}`)) ?? ''
   const facilitator = await scriptedFacilitator(t)
   const payer = newAccount()
+  let aheadMs = 0
   facilitator.balances.set(payer.address.toLowerCase(), 100_000_000n)
-  const chain = withChain ? { rpc: { url: await chainOf(t, facilitator), confirmations: 5 } } : {}
+  const chain = withChain
+    ? { rpc: { url: await chainOf(t, facilitator, () => Date.now() + aheadMs), confirmations: 5 } }
+    : {}
   const x402: Omit<X402Options, 'recordsPath'> = {
     network: 'base-sepolia',
     wallet: payee.toLowerCase(),
@@ -87,6 +85,10 @@ async function town(t: Test, withChain: boolean): Promise<Town> {
       return rig
     },
     pay: () => payment(payer, 1, { to: payee, value }),
+    later(rig, ms) {
+      aheadMs = ms
+      rig.setTime(Date.now() + ms)
+    },
   }
 }
 
@@ -129,7 +131,7 @@ for (const withChain of [false, true])
       const other = await scene.open()
       t.equal(await other.service.finishAbandoned(), 0, 'it may be at it still')
       t.equal(await wincOf(other), '0')
-      other.setTime(Date.now() + longMs)
+      scene.later(other, longMs)
       t.equal(await other.service.finishAbandoned(), 1)
       const { json } = await other.get(`/v1/price/base-usdc/${value}`)
       t.equal(await wincOf(other), (json as { winc: string }).winc)
@@ -176,6 +178,56 @@ t.test(
     t.equal(scene.facilitator.used.size, 1)
   },
 )
+
+const hourMs = 3600_000
+for (const [hours, at] of [
+  [1, 'soon'],
+  [20, 'late'],
+] as const)
+  t.test(`one that cannot be decided keeps no others waiting, ${at}`, { skip }, async (t) => {
+    const scene = await town(t, true)
+    const { facilitator, later } = scene
+    // The records are sorted by the payers' addresses.
+    const accounts = [newAccount(), newAccount()].sort((a, b) =>
+      a.address.toLowerCase() < b.address.toLowerCase() ? -1 : 1,
+    )
+    const [mean = newAccount(), honest = newAccount()] = accounts
+    for (const { address } of accounts) facilitator.balances.set(address.toLowerCase(), 100_000_000n)
+    const first = await scene.open()
+    let reached = 0
+    const lost: Script = ({ response }) => {
+      reached += 1
+      response.destroy()
+      return true
+    }
+    facilitator.settle = (call) =>
+      call.text.toLowerCase().includes(mean.address.slice(2).toLowerCase()) && lost(call)
+    facilitator.afterSettle = lost
+    const validBefore = Math.floor(Date.now() / 1000) + 86_000
+    const posts = [
+      first.post(path, '', await payment(honest, 1, { to: payee, value })),
+      first.post(path, '', await payment(mean, 1, { to: payee, value, validBefore })),
+    ].map((answer) => answer.catch(() => undefined))
+    await eventually('both are at the facilitator', () => reached === 2)
+    await first.service.close()
+    await Promise.all(posts)
+    facilitator.settle = undefined
+    facilitator.afterSettle = undefined
+    facilitator.balances.set(mean.address.toLowerCase(), 0n)
+    const other = await scene.open()
+    later(other, hours * hourMs)
+    t.equal(await other.service.finishAbandoned(), 1)
+    const { json } = await other.get(`/v1/price/base-usdc/${value}`)
+    const { winc } = json as { winc: string }
+    t.equal(await wincOf(other), winc)
+    const { length } = facilitator.calls
+    t.equal(await other.service.finishAbandoned(), 0)
+    t.equal(facilitator.calls.length, length, 'the other one is looked at later')
+    later(other, 25 * hourMs)
+    t.equal(await other.service.finishAbandoned(), 1, 'it can never move')
+    t.equal(await wincOf(other), winc)
+    t.strictSame((await other.ledger.check()).faults, [])
+  })
 
 t.test('died, and nothing can be found out: it is said, and nothing is credited', { skip }, async (t) => {
   const scene = await town(t, false)
