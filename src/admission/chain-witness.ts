@@ -20,9 +20,9 @@ export interface WitnessOptions {
  */
 export type MovedOnChain = `0x${string}` | 'early' | 'no' | 'never' | 'unknown'
 
-/** `askedMs`: when its settlement was requested first, where that is known. */
+/** `requestedMs`: when its settlement was requested first, where that is known. */
 export type WitnessedPayment = Pick<PaymentOrder, 'payment' | 'payer' | 'units' | 'validBefore'> & {
-  readonly askedMs?: number
+  readonly requestedMs?: number
 }
 
 /** Has this payment moved on chain? */
@@ -129,8 +129,8 @@ export class ChainWitness implements Witness {
 
   /** Where the nonce was used. Undefined: not found, so the node does not have all. */
   async #useOf(order: WitnessedPayment, tip: Block): Promise<Use | undefined> {
-    const { payment, payer, validBefore, askedMs } = order
-    const begun = askedMs === undefined ? validBefore - validitySeconds : askedMs / 1000
+    const { payment, payer, validBefore, requestedMs } = order
+    const begun = requestedMs === undefined ? validBefore - validitySeconds : requestedMs / 1000
     const start = await this.#lastBefore(begun - marginSeconds, tip)
     if (start === undefined) return undefined
     const { address } = this.options.usdc

@@ -286,7 +286,7 @@ export class Cashier {
         return { state: 'down' }
       }
       // In doubt the chain decides, and it may take time: an earlier attempt can still be mined.
-      const seen = doubt ? await witness?.moved(record) : undefined
+      const seen = doubt ? await witness?.moved({ ...record, requestedMs: record.askedMs }) : undefined
       if (this.#closed) break
       if (seen?.startsWith('0x') === true) return this.#settled(record, seen)
       const reason = answer.result === 'refused' ? answer.reason : 'unexpected_settle_error'

@@ -275,12 +275,12 @@ export class PostgresUploads {
     }))
   }
 
-  /** Those whose end was ordered, or begun by a process that is silent: nobody sees to it that they end. */
-  async left(limit: number): Promise<string[]> {
+  /** Those whose end was ordered, or begun by a process that is silent: nobody else ends them. By their ids, from one on. */
+  async left(limit: number, after: string): Promise<string[]> {
     const rows = await this.#rows(
       `SELECT id FROM cluster_uploads WHERE (ordered OR claimed_by IS NOT NULL) AND kind = 0
-         AND (claimed_until IS NULL OR claimed_until < clock_timestamp()) LIMIT $1`,
-      [limit],
+         AND (claimed_until IS NULL OR claimed_until < clock_timestamp()) AND id > $2 ORDER BY id LIMIT $1`,
+      [limit, after],
     )
     return rows.map(({ id }) => String(id))
   }
@@ -295,11 +295,12 @@ export class PostgresUploads {
     return rows.map(uploadRowOf)
   }
 
-  /** Whose money is under way. */
-  async owing(limit: number): Promise<UploadRow[]> {
+  /** Whose money is under way; by their ids, from one on. */
+  async owing(limit: number, after: string): Promise<UploadRow[]> {
     const rows = await this.#rows(
-      `SELECT ${uploadColumns} FROM cluster_uploads u WHERE owes AND claimed_by IS NULL LIMIT $1`,
-      [limit],
+      `SELECT ${uploadColumns} FROM cluster_uploads u
+       WHERE owes AND claimed_by IS NULL AND id > $2 ORDER BY id LIMIT $1`,
+      [limit, after],
     )
     return rows.map(uploadRowOf)
   }

@@ -35,7 +35,7 @@ async function scene(t: Test, confirmations: number) {
     payer,
     units: '1000',
     validBefore: secondsOf(use.block + 100),
-    askedMs: secondsOf(use.block - 2) * 1000,
+    requestedMs: secondsOf(use.block - 2) * 1000,
   }
   return { chain, calls: node.calls, witness, order }
 }
@@ -86,7 +86,7 @@ t.test('the search reaches back to where the payment began', async (t) => {
     calls.length = 0
     t.equal(await witness.moved(order), use.transaction, `${days} days later`)
     t.ok(calls.length < 40, `${calls.length} requests`)
-    const { askedMs, ...unknown } = order
+    const { requestedMs, ...unknown } = order
     t.equal(
       await witness.moved(unknown),
       use.transaction,

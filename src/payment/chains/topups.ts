@@ -4,6 +4,7 @@ import { StrangersQuestions } from '../../admission/strangers-questions.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import {
   type CommitOutcome,
+  isLedgerGone,
   isRejected,
   type LedgerRecord,
   type MoneyLedger,
@@ -141,16 +142,28 @@ export class TopUps {
     return 'topUp' in report ? report.topUp : before
   }
 
-  /** Looks at every payment that may still change. Resolves with how many did. */
+  /** Looks at every payment that may still change; no chain waits for another one. Resolves with how many did. */
   async recheck(): Promise<number> {
+    const chains = this.parts.readers.map(({ chain }) => chain)
+    const changed = await Promise.all([...new Set(chains)].map((chain) => this.#recheckOf(chain)))
+    return changed.reduce((sum, one) => sum + one, 0)
+  }
+
+  async #recheckOf(chain: string): Promise<number> {
     let changed = 0
     let after = ''
     for (;;) {
-      const page = await this.parts.ledger.records(watchedKind, '', after, watchedMax)
+      const page = await this.parts.ledger.records(watchedKind, topUpKey(chain, ''), after, watchedMax)
       for (const { key } of page) {
-        const stored = await this.parts.ledger.record(kind, key)
-        if (stored !== undefined && (await this.#check(stored)).state !== readTopUp(stored).state)
-          changed += 1
+        try {
+          const stored = await this.parts.ledger.record(kind, key)
+          if (stored !== undefined && (await this.#check(stored)).state !== readTopUp(stored).state)
+            changed += 1
+        } catch (error) {
+          // One that cannot be looked at keeps no others waiting.
+          if (isLedgerGone(error)) throw error
+          this.parts.log.error({ err: error, payment: key }, 'a payment on a chain could not be looked at')
+        }
       }
       const last = page.at(-1)
       if (last === undefined || page.length < watchedMax) return changed

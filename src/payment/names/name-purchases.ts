@@ -1,6 +1,7 @@
 import type { Log } from '../../actor/log.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import {
+  isLedgerGone,
   isRejected,
   type LedgerRecord,
   type MoneyLedger,
@@ -164,11 +165,16 @@ export class NamePurchases {
     for (;;) {
       const found = await this.parts.ledger.records(duePurchaseKind, '', after, resumedAtOnce)
       for (const { key } of found) {
-        const now = await this.resumeOne(key)
-        if (!isRefusal(now) && (now.state === 'success' || now.state === 'failed')) ended += 1
         after = key
+        try {
+          const now = await this.resumeOne(key)
+          if (!isRefusal(now) && (now.state === 'success' || now.state === 'failed')) ended += 1
+        } catch (error) {
+          // One that waits, or cannot be carried out, keeps no others waiting.
+          if (isLedgerGone(error)) throw error
+          this.parts.log.error({ err: error, nonce: key }, 'the purchase of a name could not be continued')
+        }
       }
-      // One that waits does not keep others waiting.
       if (found.length < resumedAtOnce) return ended
     }
   }

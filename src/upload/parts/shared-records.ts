@@ -49,6 +49,9 @@ export class SharedRecords implements PartRecords {
   readonly #entries = new Map<string, Entry>()
   readonly #timers: readonly Timer[]
   #failed = 0
+  /** The last ids of the last look at what others have left: the next one goes on behind them. */
+  #leftAfter = ''
+  #owingAfter = ''
   /** Time of the database less the monotonic clock: this machine's time of day may be set meanwhile. */
   #aheadMs: number
   #isClosed = false
@@ -167,8 +170,11 @@ export class SharedRecords implements PartRecords {
 
   async lookAround(): Promise<LeftUploads | undefined> {
     try {
-      const [open, left] = [await this.uploads.open(), await this.uploads.left(leftMax)]
-      const owing = (await this.leads()) ? await this.uploads.owing(dueMax) : []
+      const open = await this.uploads.open()
+      const left = await this.uploads.left(leftMax, this.#leftAfter)
+      this.#leftAfter = left.length < leftMax ? '' : (left.at(-1) ?? '')
+      const owing = (await this.leads()) ? await this.uploads.owing(dueMax, this.#owingAfter) : []
+      this.#owingAfter = owing.length < dueMax ? '' : (owing.at(-1)?.id ?? '')
       return {
         open: open.map(({ paid, ...counts }) => ({ ...counts, isPaid: paid })),
         left,

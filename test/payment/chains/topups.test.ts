@@ -6,6 +6,13 @@ import { refuse } from '../../../src/format/refusal.js'
 import type { Request } from '../../../src/http/exchange.js'
 import { EvmReader } from '../../../src/payment/chains/evm-reader.js'
 import type { ChainReader, SeenPayment } from '../../../src/payment/chains/seen-payment.js'
+import {
+  encodeTopUp,
+  readTopUp,
+  topUpKey,
+  topUpKind,
+  watchedKind,
+} from '../../../src/payment/chains/top-up.js'
 import { anvilPath, startChain } from '../../admission/anvil.js'
 import { eventually } from '../../eventually.js'
 import { paymentRig } from '../rig.js'
@@ -119,6 +126,28 @@ t.test('pending, credited once, lost by its chain, and back again', async (t) =>
   await rig.service.recheck()
   t.equal(await has(), '766000', 'too deep to be looked at')
   t.strictSame((await rig.ledger.check()).faults, [])
+})
+
+t.test('a payment that cannot be looked at keeps no others waiting', async (t) => {
+  const chain = new ShownChain()
+  const rig = await paymentRig(t, { readers: [chain], addresses: { arweave: own } })
+  chain.show({})
+  t.equal((await rig.post('/v1/account/balance/arweave', '{"tx_id":"tx"}')).status, 202)
+  const stored = await rig.ledger.record(topUpKind, topUpKey('arweave', 'tx'))
+  const topUp = stored && readTopUp(stored)
+  // Tokens that are not taken any more: one of this chain, one of another.
+  for (const other of ['arweave', 'aaa']) {
+    const key = topUpKey(other, '0')
+    const value = topUp && encodeTopUp({ ...topUp, token: 'kyve', chain: other, id: '0' })
+    const records = [
+      { kind: topUpKind, key, value },
+      { kind: watchedKind, key, value: '1' },
+    ]
+    await rig.ledger.commit({ transfers: [], records })
+  }
+  chain.show({ isFinal: true })
+  t.equal(await rig.service.recheck(), 1)
+  t.equal((await rig.service.balanceOf(alice))?.winc, '766000')
 })
 
 t.test('what was spent before a chain lost the payment is owed', async (t) => {

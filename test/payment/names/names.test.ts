@@ -4,6 +4,7 @@ import t from 'tap'
 import { encodeBase58 } from '../../../src/format/base58.js'
 import { refuse } from '../../../src/format/refusal.js'
 import { parseName } from '../../../src/names/name.js'
+import { duePurchaseKind } from '../../../src/payment/books/due-purchases.js'
 import { newEd25519Key } from '../../../src/proof/new-key.js'
 import { someId } from '../../source/rig.js'
 import { type TestWallet, testWallets } from '../wallet-keys.js'
@@ -113,6 +114,8 @@ t.test('what was paid and is refused is given back; where nobody answers it is g
   const held = await wincOf(market, arweave.address)
   t.ok(held < before, 'held back until it is known')
   t.match((await rig.get(`/v1/arns/purchase/${silent}`)).json, { status: 'pending' })
+  const broken = { kind: duePurchaseKind, key: '0', value: '1' }
+  await rig.ledger.commit({ transfers: [], records: [broken] })
   await rig.service.recheck()
   t.match((await rig.get(`/v1/arns/purchase/${silent}`)).json, { status: 'pending' })
   await rig.service.recheck()
