@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { Environment, KeyRange, Table } from '../store/lmdb.js'
+import { type Environment, type KeyRange, present, type Table } from '../store/lmdb.js'
 
 /** Work that must survive a restart. */
 export interface Task {
@@ -18,29 +18,51 @@ const headBytes = 8 + 4 + 8
 /** No task is scheduled further ahead. One that seems to be was written before the clock was set back, so it is due now. */
 const aheadMaxMs = 2 * 86_400_000
 
+/** Bytes that stand for a party. */
+export const partyBytes = 8
+
+/** Lines of tasks that are due: those that were never tried, and those that failed. */
+export type TaskLine = 'first' | 'again'
+const lineBytes: Readonly<Record<TaskLine, number>> = { first: 0, again: 1 }
+
+/** Tasks that get into line in one commit. */
+const readyMax = 1000
+
 /**
  * Tasks on disk in the order in which they are due. One thread writes. Record: `due f64, attempts u32, a random stamp (8 bytes),
  * value`.
+ *
+ * Where tasks are of many parties, those that are due stand in two lines, and in each of them parties have turns. So tasks that
+ * fail again and again never stand before a new one, and the many of one party never before the few of another.
  */
 export class Agenda {
   readonly #tasks: Table
   readonly #due: Table
+  /** Tasks in line (line u8, party, due f64, key); they are not in `#due` then. */
+  readonly #ready: Table | undefined
+  /** Where the next turn begins. */
+  readonly #turn: Record<TaskLine, Uint8Array> = { first: Buffer.alloc(0), again: Buffer.alloc(0) }
 
-  /** `name` distinguishes agendas in one environment; `tasksMax` bounds the disk. */
+  /**
+   * `name` distinguishes agendas in one environment; `tasksMax` bounds the disk. `partyOf` reads the party (`partyBytes`, or
+   * fewer) out of a task's value; absent: tasks have no parties, and there are no lines.
+   */
   constructor(
     private readonly environment: Environment,
     name: string,
     private readonly tasksMax: number,
+    private readonly partyOf?: (value: Uint8Array) => Uint8Array,
   ) {
     this.#tasks = environment.table(name)
     this.#due = environment.table(`${name} due`)
+    this.#ready = partyOf && environment.table(`${name} ready`)
   }
 
   get count(): number {
     return this.#tasks.count()
   }
 
-  /** When the first task is due; undefined where there is none. */
+  /** When the first task is due that is in no line; undefined where there is none. */
   get nextMs(): number | undefined {
     const first = this.#due.ceiling(Buffer.alloc(1))
     return first === undefined ? undefined : Buffer.from(first.key).readDoubleBE(0)
@@ -78,6 +100,87 @@ export class Agenda {
     return [...found, ...stray]
   }
 
+  /** Puts tasks that are due into their lines, a bounded number at once. Writes only where there are any. */
+  line(nowMs: number): void {
+    const ready = this.#ready
+    if (ready === undefined) return
+    const none = new Uint8Array(0)
+    const late = this.#due.keys({ end: dueKey(nowMs + 1, none), limit: readyMax })
+    const stray = this.#due.keys({ start: dueKey(nowMs + aheadMaxMs, none), limit: readyMax })
+    const entries = [...late, ...stray]
+    if (entries.length === 0) return
+    this.environment.write(() => {
+      for (const entry of entries) {
+        const task = this.find(Buffer.from(entry.subarray(8)))
+        if (task === undefined) throw new Error('an entry of the agenda has no task')
+        this.#due.remove(entry)
+        ready.put(this.#readyKey(task), present)
+      }
+    })
+  }
+
+  /**
+   * The next task in a line: of the party whose turn it is, the one that was due first. None that `taken` names (keys as
+   * hexadecimal text) and none of the parties in `without` (`partyName`).
+   */
+  next(
+    line: TaskLine,
+    taken: { has(key: string): boolean },
+    without: ReadonlySet<string> = new Set(),
+  ): Task | undefined {
+    const [begin, end] = [Buffer.of(lineBytes[line]), Buffer.of(lineBytes[line] + 1)]
+    const turn = Buffer.concat([begin, this.#turn[line]])
+    return (
+      this.#nextIn(line, { start: turn, end }, taken, without) ??
+      this.#nextIn(line, { start: begin, end: turn }, taken, without)
+    )
+  }
+
+  #nextIn(
+    line: TaskLine,
+    { start, end }: { start: Uint8Array; end: Uint8Array },
+    taken: { has(key: string): boolean },
+    without: ReadonlySet<string>,
+  ): Task | undefined {
+    for (let from = start; ; ) {
+      const [first] = [...(this.#ready?.keys({ start: from, end, limit: 1 }) ?? [])]
+      if (first === undefined) return undefined
+      const party = Buffer.from(first.subarray(1, 1 + partyBytes))
+      // No time begins with this byte.
+      const behind = Buffer.concat([first.subarray(0, 1), party, Buffer.of(0xff)])
+      const task = without.has(party.toString('hex')) ? undefined : this.#firstOf(first, behind, taken)
+      if (task !== undefined) {
+        this.#turn[line] = behind.subarray(1)
+        return task
+      }
+      from = behind
+    }
+  }
+
+  #firstOf(start: Uint8Array, end: Uint8Array, taken: { has(key: string): boolean }): Task | undefined {
+    for (const entry of this.#ready?.keys({ start, end }) ?? []) {
+      const key = Buffer.from(entry.subarray(1 + partyBytes + 8))
+      if (!taken.has(key.toString('hex'))) return this.find(key)
+    }
+    return undefined
+  }
+
+  /** The party of a task. */
+  partyName({ value }: Pick<Task, 'value'>): string {
+    return Buffer.from(this.#party(value)).toString('hex')
+  }
+
+  #party(value: Uint8Array): Uint8Array {
+    const party = Buffer.alloc(partyBytes)
+    party.set(this.partyOf?.(value) ?? [])
+    return party
+  }
+
+  #readyKey({ key, value, attempts, dueMs }: Pick<Task, 'key' | 'value' | 'attempts' | 'dueMs'>): Buffer {
+    const line = Buffer.of(lineBytes[attempts === 0 ? 'first' : 'again'])
+    return Buffer.concat([line, this.#party(value), dueKey(dueMs, key)])
+  }
+
   #within(span: KeyRange, limit: number, taken: { has(key: string): boolean }): Task[] {
     const found: Task[] = []
     for (const { key: entry } of this.#due.span(span)) {
@@ -99,11 +202,11 @@ export class Agenda {
     })
   }
 
-  /** Schedules a failed task again at `dueMs`, unless it was put again meanwhile. */
-  later(task: Task, dueMs: number): void {
+  /** Schedules a failed task again at `dueMs`, with what is known of it now, unless it was put again meanwhile. */
+  later(task: Task, dueMs: number, value: Uint8Array = task.value): void {
     this.environment.write(() => {
       if (!this.#isCurrent(task)) return
-      this.#set(task.key, task.record, record(dueMs, task.attempts + 1, task.value))
+      this.#set(task.key, task.record, record(dueMs, task.attempts + 1, value))
     })
   }
 
@@ -113,7 +216,11 @@ export class Agenda {
   }
 
   #set(key: Uint8Array, before: Uint8Array | undefined, after: Uint8Array | undefined): void {
-    if (before !== undefined) this.#due.remove(dueKey(taskOf(key, before).dueMs, key))
+    if (before !== undefined) {
+      const task = taskOf(key, before)
+      this.#due.remove(dueKey(task.dueMs, key))
+      this.#ready?.remove(this.#readyKey(task))
+    }
     if (after === undefined) {
       this.#tasks.remove(key)
       return

@@ -5,8 +5,10 @@ import type { BlockInput } from '../catalog/index-protocol.js'
 import { packTransactions } from '../catalog/pack.js'
 import { type Id, idBytes } from '../format/id.js'
 import type { Transaction } from '../format/transaction.js'
+import { sha256 } from '../proof/digest.js'
 import { isBundle } from '../source/roots/learned.js'
 import type { Agenda } from './agenda.js'
+import { encodeBundleTask } from './bundle-tasks.js'
 import { blockInput, transactionAttributes, transactionInput, transactionSubject } from './chain-rows.js'
 import { matches } from './filter.js'
 import type { BroughtBlock, SuppliedTransaction } from './supply.js'
@@ -90,9 +92,11 @@ export class Intake {
       const { tags, dataSize } = transaction
       return dataSize > 0 && isBundle(tags) && matches(this.unbundle, transactionSubject(transaction))
     })
-    const none = new Uint8Array(0)
     return this.bundles.put(
-      wanted.map(({ id }) => ({ key: idBytes(id), value: none })),
+      wanted.map(({ id, owner }) => ({
+        key: idBytes(id),
+        value: encodeBundleTask({ owner: sha256(owner) }),
+      })),
       nowMs,
     )
   }

@@ -23,6 +23,8 @@ import { SegmentParts } from '../store/segments/small-blobs.js'
 import { Agenda } from './agenda.js'
 import { Backfill, type BackfillParts } from './backfill.js'
 import { bundleBytes } from './bundle-bytes.js'
+import { bundleProbe } from './bundle-probe.js'
+import { bundleAgenda } from './bundle-tasks.js'
 import { Intake } from './chain-intake.js'
 import { Expiry } from './expiry.js'
 import { Follower, type FollowerParts } from './follower.js'
@@ -85,7 +87,7 @@ export class Ingest {
     this.#chain = new RemoteChain(given.chain, clock)
     const chain = this.#chain
     const queue = new IndexQueue(keeper, index, this.#abort.signal, refusalWatch(log, meters))
-    const bundles = new Agenda(this.#agenda, 'bundles', given.tasksMax)
+    const bundles = bundleAgenda(this.#agenda, given.tasksMax)
     const missing = new Agenda(this.#agenda, 'missing', given.tasksMax)
     const webhooks =
       given.webhooks && new Webhooks(given.webhooksPath, given.webhooks, { meters, clock, log })
@@ -93,16 +95,19 @@ export class Ingest {
     const shared = { queue, following, meters, clock, log }
 
     const { transactions, chunks } = chainSources(chain, given.chunks, given.location)
-    const open = bundleBytes({
+    const roots = {
       catalog: this.#catalog,
       store: new BlobStore(given.blobsPath, 0, this.#segments(given.segments, clock)),
       transactions,
       openRoot: chunks.openRoot,
+    }
+    const open = bundleBytes({
+      ...roots,
       whole: new TxData(transactions, chain),
       ...(source === undefined ? {} : { kept: this.#kept(given, source, transactions) }),
     })
     const unbundler = new Unbundler(
-      { ...shared, agenda: bundles, open, judge: this.#judge, webhooks },
+      { ...shared, agenda: bundles, probe: bundleProbe(roots), open, judge: this.#judge, webhooks },
       given.unbundle,
     )
     const wake = (): void => unbundler.wake()

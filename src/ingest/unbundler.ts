@@ -3,12 +3,16 @@ import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import type { Outage } from '../actor/outage.js'
 import type { Following } from '../actor/shared.js'
-import { idOfBytes } from '../format/id.js'
-import { diskOutage, isDiskError } from '../store/disk-error.js'
+import { type Id, idOfBytes } from '../format/id.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
+import { diskOutage, isDiskError, tryWrite } from '../store/disk-error.js'
 import { countDiskError } from '../store/disk-errors.js'
 import { writePatiently } from '../store/patient-write.js'
 import { type Agenda, pauseMs, type Task } from './agenda.js'
+import type { RootStream } from './bundle-bytes.js'
 import { type OpeningParts, type OpeningReport, type OpeningRules, openBundle } from './bundle-opening.js'
+import { type BundleProbe, watchedStream } from './bundle-probe.js'
+import { encodeBundleTask, readBundleTask } from './bundle-tasks.js'
 
 export interface UnbundlerOptions extends OpeningRules {
   /** Bundles read at once. */
@@ -21,7 +25,9 @@ export interface UnbundlerOptions extends OpeningRules {
 }
 
 export interface UnbundlerParts extends Omit<OpeningParts, 'onAdded'> {
+  /** As `bundleAgenda` makes it. */
   readonly agenda: Agenda
+  readonly probe: BundleProbe
   readonly following: Following
   readonly meters: Meters
   readonly clock: Clock
@@ -31,10 +37,25 @@ export interface UnbundlerParts extends Omit<OpeningParts, 'onAdded'> {
 /** After an error of the disk a bundle is opened again after so long. */
 const diskMs = 5000
 
-/** Opens bundles of indexed transactions, a few at once, each as a stream, and sends every item in them to the catalog. */
+/** One look of so many is made without a probe: there may be another way to the bytes than chunks. */
+const unprobedEvery = 8
+
+/** A bundle that is being opened. */
+interface Running {
+  readonly work: Promise<void>
+  readonly party: string
+  readonly isAgain: boolean
+}
+
+/**
+ * Opens bundles of indexed transactions, a few at once, each as a stream, and sends every item in them to the catalog.
+ *
+ * Transactions may say that they are bundles and have no data. So what failed never has more than half of the places, the owners
+ * of transactions have turns, and the last place is for an owner that has none.
+ */
 export class Unbundler {
   readonly #abort = new AbortController()
-  readonly #running = new Map<string, Promise<void>>()
+  readonly #running = new Map<string, Running>()
   #timer: Timer | undefined
   #lost: (error: unknown) => void = () => undefined
   readonly #disk: Outage
@@ -60,7 +81,7 @@ export class Unbundler {
   async stop(): Promise<void> {
     this.#abort.abort()
     this.#timer?.cancel()
-    await Promise.all(this.#running.values())
+    await Promise.all([...this.#running.values()].map(({ work }) => work))
   }
 
   /** Looks at the agenda: something may be due. */
@@ -68,12 +89,26 @@ export class Unbundler {
     if (this.#abort.signal.aborted) return
     const { agenda, clock, following } = this.parts
     this.#timer?.cancel()
-    const free = this.options.atOnce - this.#running.size
-    for (const task of agenda.due(clock.now(), free, this.#running)) this.#start(task)
+    // What is in line already goes on while the disk takes nothing.
+    const refused = tryWrite(() => agenda.line(clock.now()))
+    for (let task = this.#next(); task !== undefined; task = this.#next()) this.#start(task)
     following.bundlesWaiting = agenda.count
     const nextMs = agenda.nextMs
     if (nextMs === undefined || this.#running.size >= this.options.atOnce) return
-    this.#timer = clock.after(Math.min(Math.max(nextMs - clock.now(), 100), 60_000), () => this.wake())
+    const leastMs = isRefusal(refused) ? diskMs : 100
+    this.#timer = clock.after(Math.min(Math.max(nextMs - clock.now(), leastMs), 60_000), () => this.wake())
+  }
+
+  #next(): Task | undefined {
+    const { atOnce } = this.options
+    const running = [...this.#running.values()]
+    if (running.length >= atOnce) return undefined
+    const isLast = atOnce > 2 && running.length === atOnce - 1
+    const without = new Set(isLast ? running.map(({ party }) => party) : [])
+    const first = this.parts.agenda.next('first', this.#running, without)
+    if (first !== undefined) return first
+    const again = running.filter(({ isAgain }) => isAgain).length
+    return again < Math.ceil(atOnce / 2) ? this.parts.agenda.next('again', this.#running, without) : undefined
   }
 
   #start(task: Task): void {
@@ -92,7 +127,7 @@ export class Unbundler {
         this.#running.delete(name)
         this.wake()
       })
-    this.#running.set(name, work)
+    this.#running.set(name, { work, party: this.parts.agenda.partyName(task), isAgain: task.attempts > 0 })
   }
 
   /** Waits for the disk: opened again, a bundle is read again. False: the thread stops. */
@@ -111,7 +146,13 @@ export class Unbundler {
       meters.of('data_item_last_indexed_timestamp_seconds').set(Math.floor(clock.now() / 1000))
     }
     const { signal } = this.#abort
-    const failure = await openBundle({ ...this.parts, onAdded }, this.options, id, report, signal)
+    const known = readBundleTask(task.value)
+    let { missing } = known
+    const open = (): Promise<RootStream | Refusal> =>
+      this.#open(task, id, (at) => {
+        missing = at
+      })
+    const failure = await openBundle({ ...this.parts, onAdded, open }, this.options, id, report, signal)
     if (this.#abort.signal.aborted) return
     meters.of('data_items_bad_total').add(report.bad)
     if (failure === undefined) {
@@ -129,9 +170,24 @@ export class Unbundler {
       return
     }
     const { retryMs, retryMaxMs } = this.options
+    const value = encodeBundleTask(missing === undefined ? known : { ...known, missing })
     const delayMs = pauseMs(task.attempts, retryMs, retryMaxMs)
-    if (!(await this.#written(() => agenda.later(task, clock.now() + delayMs)))) return
+    if (!(await this.#written(() => agenda.later(task, clock.now() + delayMs, value)))) return
     meters.of('bundles_retried_total').add(1)
     log.debug({ id, reason, delayMs }, 'a bundle is tried again later')
+  }
+
+  /** Opens the data. `broke` is called with the offset of a byte that nobody had. */
+  async #open(task: Task, id: Id, broke: (at: number) => void): Promise<RootStream | Refusal> {
+    const { signal } = this.#abort
+    if (task.attempts % unprobedEvery !== unprobedEvery - 1) {
+      const lack = await this.parts.probe(id, readBundleTask(task.value).missing, signal)
+      if (lack !== undefined) {
+        broke(lack.at)
+        return lack.refusal
+      }
+    }
+    const root = await this.parts.open(id, signal)
+    return isRefusal(root) ? root : watchedStream(root, broke)
   }
 }

@@ -11,6 +11,7 @@ import { idBytes } from '../format/id.js'
 import { Agenda } from '../ingest/agenda.js'
 import { BulkWay } from '../ingest/bulk-way.js'
 import type { OpeningRules } from '../ingest/bundle-opening.js'
+import { bundleAgenda, encodeBundleTask } from '../ingest/bundle-tasks.js'
 import { Intake } from '../ingest/chain-intake.js'
 import { matches } from '../ingest/filter.js'
 import { IndexQueue, refusalWatch } from '../ingest/index-queue.js'
@@ -60,7 +61,7 @@ export async function openBulk(
   const catalog = await openCatalogAtRest(config, log)
   const { environment, index, keeper, shared } = catalog
   const tasks = openEnvironment(folders(config).agenda)
-  const bundles = new Agenda(tasks, 'bundles', ingestDefaults.tasksMax)
+  const bundles = bundleAgenda(tasks, ingestDefaults.tasksMax)
   const missing = new Agenda(tasks, 'missing', ingestDefaults.tasksMax)
   const rules = openingRules(config)
   const judge = new ItemJudge(proofThreads, log)
@@ -83,9 +84,11 @@ export async function openBulk(
       const wanted = transactions.filter(
         (one) => one.size > 0 && isBundle(one.tags) && matches(rules.unbundle, subjectOf(index, one)),
       )
-      const none = new Uint8Array(0)
       return bundles.put(
-        wanted.map(({ id }) => ({ key: idBytes(id), value: none })),
+        wanted.map(({ id, ownerAddress }) => ({
+          key: idBytes(id),
+          value: encodeBundleTask({ owner: ownerAddress }),
+        })),
         clock.now(),
       )
     },

@@ -64,14 +64,16 @@ export async function rebuilt(t: Test, devnet: Devnet): Promise<string[]> {
   return lines
 }
 
-/** A node in front of the node: `refuse` decides which paths it does not know. */
+/** A node in front of the node: `refuses` decides which paths it does not know, and which requests it never answers. */
 export async function gatekeeper(
   t: Test,
   behind: string,
-  refuses: (path: string) => boolean,
+  refuses: (path: string) => boolean | 'silent',
 ): Promise<string> {
   const server: Server = createServer((request, response) => {
-    if (refuses(request.url ?? '')) return void response.writeHead(404).end()
+    const refused = refuses(request.url ?? '')
+    if (refused === 'silent') return
+    if (refused) return void response.writeHead(404).end()
     void fetch(`${behind}${request.url}`)
       .then(async (answer) => {
         response.writeHead(answer.status).end(Buffer.from(await answer.arrayBuffer()))
@@ -80,6 +82,9 @@ export async function gatekeeper(
       .catch(() => response.destroy())
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
+  t.teardown(() => {
+    server.close()
+    server.closeAllConnections()
+  })
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }

@@ -18,6 +18,12 @@ function isIndexed({ index }: House, id: Parameters<typeof idBytes>[0]): boolean
   return index.row(idBytes(id)) !== undefined
 }
 
+/** Bytes of data in all blocks of a node. */
+async function weaveSize(url: string): Promise<number> {
+  const block = (await (await fetch(`${url}/block/current`)).json()) as { weave_size: string }
+  return Number(block.weave_size)
+}
+
 t.test('a bundle whose chunks cannot be had is tried again, also after a restart', async (t) => {
   const { devnet, bundle } = await town(t)
   const { root, items } = await bundle(4)
@@ -40,6 +46,53 @@ t.test('a bundle whose chunks cannot be had is tried again, also after a restart
   t.equal(items.filter((id) => isIndexed(on, id)).length, items.length)
   t.equal(on.catalog.attributes(items[1]!)?.verified, false, 'its bytes were read, not kept')
   t.equal(on.catalog.attributes(items[1]!)?.height, 1)
+})
+
+t.test('bundles whose chunks nobody posts hold at most half of the places', async (t) => {
+  const { devnet, bundle } = await town(t)
+  const unseeded = await Promise.all(Array.from({ length: 6 }, () => bundle(2)))
+  devnet.mine()
+  const ends = await weaveSize(devnet.url)
+  const places = new Set<string>()
+  let isSilent = false
+  const node = await gatekeeper(t, devnet.url, (path) => {
+    const [, chunk, id] = /^\/chunk2?\/(\d+)|^\/tx\/([\w-]{43})\/data/.exec(path) ?? []
+    const isUnseeded = id !== undefined || (chunk !== undefined && Number(chunk) <= ends)
+    if (isUnseeded && isSilent) places.add(chunk ?? id ?? '')
+    return isUnseeded && (isSilent ? 'silent' : true)
+  })
+  const on = house(t, node)
+  const tries = (): number => on.meters.total('bundles_retried_total')
+  await eventually('all have failed', () => tries() >= unseeded.length)
+  isSilent = true
+  await eventually('one is tried again', () => places.size > 0)
+  const { root, items } = await bundle(2)
+  devnet.mine()
+  await eventually('the new bundle is opened', () => items.every((id) => isIndexed(on, id)))
+  t.ok(isIndexed(on, root))
+  t.equal(places.size, 1, 'of two places one is for bundles that failed')
+})
+
+t.test('of a bundle with a missing chunk only this chunk is requested until it is there', async (t) => {
+  const { devnet, post } = await town(t)
+  const items = Array.from({ length: 3 }, () => item(randomBytes(500_000)))
+  await post(encodeBundle(items), bundleTags)
+  devnet.mine()
+  const end = await weaveSize(devnet.url)
+  let isMissing = true
+  const others = new Set<number>()
+  const node = await gatekeeper(t, devnet.url, (path) => {
+    const chunk = Number(/^\/chunk2?\/(\d+)/.exec(path)?.[1] ?? Number.NaN)
+    const isLast = chunk > end - 200_000
+    if (isMissing && chunk <= end - 200_000) others.add(chunk)
+    return isMissing && (isLast || path.endsWith('/data'))
+  })
+  const { unbundle } = orders('', '', new SharedArrayBuffer(0))
+  const on = house(t, node, { unbundle: { ...unbundle, retryMs: 200 } })
+  await eventually('it is tried again', () => on.meters.total('bundles_retried_total') > 2)
+  t.same([...others], [], 'nothing is read that would be read again')
+  isMissing = false
+  await eventually('it is opened', () => items.every(({ id }) => isIndexed(on, id)))
 })
 
 t.test('a malformed bundle is given up, and its indexed items stay', async (t) => {
