@@ -9,6 +9,12 @@ export interface ReceiptFacts {
   readonly winc: string
 }
 
+/** A receipt as the cluster lists it. */
+export interface ListedReceipt extends ReceiptFacts {
+  /** Of this machine. */
+  readonly isOwn?: true
+}
+
 /** An item that was accepted here, or that lies in a bundle that was. */
 export interface ItemElsewhere {
   /** 32 bytes. */
@@ -28,8 +34,8 @@ export interface ItemsElsewhere {
    * with the item. Undefined: no answer.
    */
   has(id: Id): Promise<boolean | 'selling' | undefined>
-  /** The receipt of an item that another machine has accepted alone; undefined: no answer. */
-  receiptOf(id: Id): Promise<ReceiptFacts | 'none' | undefined>
+  /** The receipt of an item that any machine has accepted alone; undefined: no answer. */
+  receiptOf(id: Id): Promise<ListedReceipt | 'none' | undefined>
   /**
    * Lists a bundle of this machine that is about to be paid for, for `saleLeaseMs`; again for the same one: nothing more. Gives
    * the number of its sale; undefined: it is not known whether it is listed.

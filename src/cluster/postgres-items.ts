@@ -5,7 +5,13 @@ import { Outage } from '../actor/outage.js'
 import { type Id, idBytes, idOfBytes } from '../format/id.js'
 import { PostgresSessions } from '../ledger/postgres-session.js'
 import { DatabaseCalls } from './database-calls.js'
-import { type ItemElsewhere, type ItemsElsewhere, type ReceiptFacts, saleLeaseMs } from './items-elsewhere.js'
+import {
+  type ItemElsewhere,
+  type ItemsElsewhere,
+  type ListedReceipt,
+  type ReceiptFacts,
+  saleLeaseMs,
+} from './items-elsewhere.js'
 
 export interface PostgresItemsOptions {
   readonly databaseUrl: string
@@ -20,7 +26,15 @@ export interface PostgresItemsOptions {
 /** What is known of one item. */
 interface Found {
   readonly isElsewhere: boolean | 'selling'
-  readonly receipt?: ReceiptFacts
+  readonly receipt?: ListedReceipt
+}
+
+interface Row {
+  readonly id: Buffer
+  readonly receipt: string | null
+  readonly accepted: boolean
+  /** The row names this machine. */
+  readonly own: boolean
 }
 
 const down =
@@ -67,7 +81,7 @@ export class PostgresItems implements ItemsElsewhere {
     return (await this.#look(id))?.isElsewhere
   }
 
-  async receiptOf(id: Id): Promise<ReceiptFacts | 'none' | undefined> {
+  async receiptOf(id: Id): Promise<ListedReceipt | 'none' | undefined> {
     const found = await this.#look(id)
     return found && (found.receipt ?? 'none')
   }
@@ -136,15 +150,18 @@ export class PostgresItems implements ItemsElsewhere {
   }
 
   async #addAll(orders: readonly (readonly ItemElsewhere[])[]): Promise<true[]> {
-    const unique = new Map(orders.flat().map((item) => [idOfBytes(item.id), item]))
+    const unique = new Map(inOrder(orders.flat()).map((item) => [idOfBytes(item.id), item]))
     // In one order for all machines, so that none waits for one that waits for it.
     const items = [...unique.values()].sort((one, other) => Buffer.compare(one.id, other.id))
-    // Who had it before has it in its tables, or has left it to a machine that took over its uploads.
+    // Who had it before has it in its tables, or has left it to a machine that took over its uploads. What was accepted alone
+    // stays where it is, whatever bundle elsewhere holds bytes under its id: nobody has checked those.
     await this.#sessions.ask(
       `INSERT INTO cluster_items (id, bundle, store, receipt) SELECT w.id, w.bundle, $1, w.receipt
        FROM unnest($2::bytea[], $3::bytea[], $4::text[]) AS w(id, bundle, receipt)
        ON CONFLICT (id) DO UPDATE SET store = excluded.store, receipt = coalesce(excluded.receipt, cluster_items.receipt)
-       WHERE cluster_items.store <> excluded.store`,
+       WHERE CASE WHEN excluded.receipt IS NULL
+         THEN cluster_items.receipt IS NULL AND cluster_items.store <> excluded.store
+         ELSE cluster_items.receipt IS NULL OR cluster_items.store <> excluded.store END`,
       [
         this.options.store,
         items.map(({ id }) => id),
@@ -164,24 +181,32 @@ export class PostgresItems implements ItemsElsewhere {
 
   async #lookAll(ids: readonly Id[]): Promise<Found[]> {
     // One statement: what leaves the sales is among the accepted ones already.
-    const rows = await this.#sessions.ask<{ id: Buffer; receipt: string | null; accepted: boolean }>(
-      `SELECT id, receipt, true AS accepted FROM cluster_items WHERE id = ANY($1::bytea[]) AND store <> $2
+    const rows = await this.#sessions.ask<Row>(
+      `SELECT id, receipt, true AS accepted, store = $2 AS own FROM cluster_items
+       WHERE id = ANY($1::bytea[]) AND (store <> $2 OR receipt IS NOT NULL)
        UNION ALL
-       SELECT DISTINCT i.id, NULL, false FROM cluster_sale_items i JOIN cluster_sales s USING (sale)
+       SELECT DISTINCT i.id, NULL, false, false FROM cluster_sale_items i JOIN cluster_sales s USING (sale)
        WHERE i.id = ANY($1::bytea[]) AND s.store <> $2 AND s.bundle IS NOT NULL AND s.until > now()`,
       [ids.map(idBytes), this.options.store],
     )
-    const accepted = new Map<Id, string | null>()
+    const accepted = new Map<Id, Row>()
     const selling = new Set<Id>()
     for (const row of rows) {
-      if (row.accepted) accepted.set(idOfBytes(row.id), row.receipt)
+      if (row.accepted) accepted.set(idOfBytes(row.id), row)
       else selling.add(idOfBytes(row.id))
     }
     return ids.map((id) => {
-      const receipt = accepted.get(id)
-      if (receipt === undefined) return { isElsewhere: selling.has(id) ? 'selling' : false }
-      if (receipt === null) return { isElsewhere: true }
-      return { isElsewhere: true, receipt: JSON.parse(receipt) as ReceiptFacts }
+      const { receipt = null, own = true } = accepted.get(id) ?? {}
+      const isElsewhere = !own || (selling.has(id) && 'selling')
+      if (receipt === null) return { isElsewhere }
+      const facts = JSON.parse(receipt) as ReceiptFacts
+      return { isElsewhere, receipt: own ? { ...facts, isOwn: true } : facts }
     })
   }
+}
+
+/** Those with a receipt last: of two with one id they count. */
+function inOrder(items: readonly ItemElsewhere[]): ItemElsewhere[] {
+  const isAlone = ({ receipt }: ItemElsewhere): boolean => receipt !== undefined
+  return [...items.filter((item) => !isAlone(item)), ...items.filter(isAlone)]
 }

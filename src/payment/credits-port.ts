@@ -155,6 +155,8 @@ export interface UsdcAnswer {
   readonly lines: string
   /** Another upload service has accepted the item (`spent`), or is about to (`held`): nothing more was paid for it. */
   readonly elsewhere?: 'spent' | 'held'
+  /** With `elsewhere`: the order is no sale of its own. It is paid by this one, or (`pending`) will be. */
+  readonly first?: FirstSale | 'pending'
 }
 
 /** What is to be paid in USDC for one item alone. */
@@ -181,6 +183,19 @@ export interface UsdcOrder extends UsdcWanted {
   readonly keepsRest?: true
   /** As in `ReserveOrder`: the upload service that has the item and accepts it when this is paid. */
   readonly service?: string
+  /**
+   * What the payment, and its identifier, are good for at any upload service: the id of a signed item, or a digest of what is
+   * signed there, with the owner of the item. Absent: for this item alone, and the identifier says nothing.
+   */
+  readonly sale?: { readonly request: string; readonly owner: string }
+}
+
+/** The sale of the same request that came first, by the same payment or identifier. */
+export interface FirstSale extends Omit<UsdcPaid, 'paid' | 'winc'> {
+  readonly itemId: string
+  readonly owner: string
+  /** Smallest units of USDC. */
+  readonly units: string
 }
 
 /**

@@ -125,14 +125,19 @@ twoMachines(async (t, { url }) => {
   const left = await sessions.ask('SELECT 1 FROM cluster_sales NATURAL FULL JOIN cluster_sale_items')
   t.strictSame(left, [], 'nothing stays of sales that are over')
   await leases(t, first, second, sessions)
-  const taken = sha256(large.subarray(2, 66))
-  t.ok(
-    await second.add([
-      { id: taken, bundle: taken },
-      { id: taken, bundle: taken },
-    ]),
-    'uploads that it took over',
-  )
+  const [taken, around] = [sha256(large.subarray(2, 66)), sha256(Buffer.from('of a stranger'))]
+  const receipt = { receivedMs: 1, deadlineHeight: 2, winc: '3' }
+  const before = await second.receiptOf(idOf(large))
+  t.ok(await second.add([{ id: taken, bundle: around }]), 'lies in a bundle, which anybody can make')
+  t.strictSame(await second.receiptOf(idOf(large)), before)
+  t.strictSame([await first.has(idOf(large)), await second.has(idOf(large))], [false, true])
+  const both = [
+    { id: taken, bundle: taken, receipt },
+    { id: taken, bundle: around },
+  ]
+  t.ok(await second.add(both), 'uploads that it took over')
+  t.strictSame(await first.receiptOf(idOf(large)), receipt)
+  t.strictSame(await second.receiptOf(idOf(large)), { ...receipt, isOwn: true })
   t.strictSame([await first.has(idOf(large)), await second.has(idOf(large))], [true, false])
   await Promise.all([first.close(), second.close(), sessions.close()])
   t.equal(await first.has(idOf(large)), undefined, 'a database that does not answer')

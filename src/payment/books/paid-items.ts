@@ -25,7 +25,7 @@ const attemptsMax = 100
 const renewMs = 10_000
 
 export async function findReservation(
-  ledger: MoneyLedger,
+  ledger: Pick<MoneyLedger, 'record'>,
   itemId: string,
 ): Promise<FoundReservation | undefined> {
   const stored = await ledger.record(reservationKind, itemId)
@@ -35,7 +35,7 @@ export async function findReservation(
 
 /** Whether it has paid for an accepted item. */
 export async function isSpent(
-  ledger: MoneyLedger,
+  ledger: Pick<MoneyLedger, 'endingsOf'>,
   itemId: string,
   { attempt, parts }: Reservation,
 ): Promise<boolean> {

@@ -3,10 +3,20 @@ import type { ClaimState, SettlementClaims } from '../../admission/settlement-cl
 import type { PaymentRecord } from '../../admission/settlement-ledger.js'
 import type { PaymentOrder } from '../../admission/settlement-messages.js'
 import type { Fence } from '../../ledger/lead.js'
-import { isLedgerGone, isRejected, type LedgerRecord, type MoneyLedger } from '../../ledger/ledger-port.js'
+import {
+  isLedgerGone,
+  isRejected,
+  type LedgerRecord,
+  type MoneyLedger,
+  type RecordChange,
+} from '../../ledger/ledger-port.js'
+import { isSaleClient, readSaleClient } from './sale-clients.js'
 import { usdcTransferId } from './usdc-transfers.js'
 
 const kind = 'x402-asked'
+/** By payer and identifier (extension payment-identifier of x402): the sale that has it. */
+const identifierKind = 'x402-identifier'
+const attemptsMax = 100
 /** Records looked at in one go. */
 const pageMax = 500
 
@@ -24,9 +34,20 @@ export interface RequestedSettlement {
   readonly record: PaymentRecord
 }
 
+/** The sale of an item that a payer has given an identifier. */
+export interface IdentifiedSale {
+  readonly payment: string
+  readonly itemId: string
+  /** As in `UsdcOrder.sale`. */
+  readonly request: string
+}
+
+type Identified = Pick<PaymentRecord, 'payment' | 'payer' | 'client'>
+
 /**
  * Settlements that the payment services of one ledger have requested. Each is in the ledger completely before it is requested. If
- * its service and its disk are lost in between, another service must find out whether the payment was settled.
+ * its service and its disk are lost in between, another service must find out whether the payment was settled. In the same commit
+ * its sale gets its identifier, which no other payment gets while this one may settle, or has settled.
  */
 export class SharedSettlements implements SettlementClaims {
   constructor(
@@ -48,21 +69,26 @@ export class SharedSettlements implements SettlementClaims {
     const { signature, asker, ...facts } = order
     const record: PaymentRecord = { ...facts, state: 'asked', askedMs: this.now() }
     const key = this.#keyOf(order.payment)
+    const value = JSON.stringify(record)
     await reachable(async () => {
-      const known = await this.ledger.record(kind, key)
-      const value = JSON.stringify(record)
-      // Refused only where this service requests twice at the same time: both records are the same.
-      await this.ledger.commit({
-        transfers: [],
-        records: [{ kind, key, value, expected: known?.version ?? 0 }],
-      })
+      for (let tries = 0; tries < attemptsMax; tries += 1) {
+        const known = await this.ledger.record(kind, key)
+        const identifiers = await this.#identifying(order)
+        const records = [{ kind, key, value, expected: known?.version ?? 0 }, ...identifiers]
+        const isDone = !isRejected(await this.ledger.commit({ transfers: [], records }))
+        // Refused only where this service requests twice at the same time: both records are the same.
+        if (isDone || identifiers.length === 0) return
+      }
+      throw new BucketsUnreachable('others change the same payment-identifier')
     })
   }
 
   async clear(payment: string): Promise<void> {
     await reachable(async () => {
-      const known = await this.ledger.record(kind, this.#keyOf(payment))
-      if (known !== undefined) await this.#remove(known)
+      for (let tries = 0; tries < attemptsMax; tries += 1) {
+        const known = await this.ledger.record(kind, this.#keyOf(payment))
+        if (known === undefined || (await this.#remove(known))) return
+      }
     })
   }
 
@@ -80,7 +106,55 @@ export class SharedSettlements implements SettlementClaims {
 
   /** Whether any service of the ledger has requested it, and its end is not known. */
   async isRequested(payment: string): Promise<boolean> {
-    return (await this.ledger.records(kind, `${payment} `, '', 1)).length > 0
+    return (await this.requested(payment)) !== undefined
+  }
+
+  /** The record of a payment that any service of the ledger has requested, and whose end is not known. */
+  async requested(payment: string): Promise<PaymentRecord | undefined> {
+    const [found] = await this.ledger.records(kind, `${payment} `, '', 1)
+    return found && read(found).record
+  }
+
+  /** The sale that has the identifier of a payer: its payment has settled, or may settle. */
+  async identified(payer: string, identifier: string): Promise<IdentifiedSale | undefined> {
+    const found = await this.ledger.record(identifierKind, identifierKey(payer, identifier))
+    if (found === undefined) return undefined
+    const sale = JSON.parse(found.value) as IdentifiedSale
+    return (await this.#mayPay(sale.payment)) ? sale : undefined
+  }
+
+  /** Requested is looked at first: what is credited meanwhile is seen by the transfer. */
+  async #mayPay(payment: string): Promise<boolean> {
+    return (
+      (await this.isRequested(payment)) || (await this.ledger.transfer(usdcTransferId(payment))) !== undefined
+    )
+  }
+
+  /** Gives the sale its identifier. Written anew for each request, so that who looked before sees that it was requested. */
+  async #identifying(order: Identified): Promise<RecordChange[]> {
+    const named = identifiedIn(order)
+    if (named === undefined) return []
+    const { key, sale } = named
+    const known = await this.ledger.record(identifierKind, key)
+    const other = known && (JSON.parse(known.value) as IdentifiedSale)
+    const isTaken = other !== undefined && (other.payment !== sale.payment || other.itemId !== sale.itemId)
+    if (isTaken && (await this.#mayPay(other.payment)))
+      throw new BucketsUnreachable('another sale has the payment-identifier')
+    const value = JSON.stringify(sale)
+    return [{ kind: identifierKind, key, value, expected: known?.version ?? 0 }]
+  }
+
+  /** Takes the identifier from a sale whose payment will not settle: nobody else has requested it. */
+  async #freeing(order: Identified): Promise<RecordChange[]> {
+    const named = identifiedIn(order)
+    if (named === undefined) return []
+    const { key, sale } = named
+    const known = await this.ledger.record(identifierKind, key)
+    const requests = await this.ledger.records(kind, `${sale.payment} `, '', 2)
+    const isSettled = (await this.ledger.transfer(usdcTransferId(sale.payment))) !== undefined
+    if (known === undefined || requests.length > 1 || isSettled) return []
+    if ((JSON.parse(known.value) as IdentifiedSale).payment !== sale.payment) return []
+    return [{ kind: identifierKind, key, value: undefined, expected: known.version }]
   }
 
   /** All requested settlements without a known end. */
@@ -104,14 +178,32 @@ export class SharedSettlements implements SettlementClaims {
     return `${payment} ${this.self}`
   }
 
-  async #remove({ key, version: expected }: LedgerRecord, fences: readonly Fence[] = []): Promise<boolean> {
-    const records = [{ kind, key, value: undefined, expected }, ...fences]
+  async #remove(known: LedgerRecord, fences: readonly Fence[] = []): Promise<boolean> {
+    const { key, version: expected } = known
+    const freed = await this.#freeing(read(known).record)
+    const records = [{ kind, key, value: undefined, expected }, ...freed, ...fences]
     return !isRejected(await this.ledger.commit({ transfers: [], records }))
   }
 }
 
 function read({ key, value }: LedgerRecord): RequestedSettlement {
   return { asker: key.slice(key.lastIndexOf(' ') + 1), record: JSON.parse(value) as PaymentRecord }
+}
+
+function identifierKey(payer: string, identifier: string): string {
+  return `${payer}:${identifier}`
+}
+
+/** The identifier that the sale of a payment has. Undefined: it has none, or it is no sale. */
+function identifiedIn({
+  payment,
+  payer,
+  client,
+}: Identified): { readonly key: string; readonly sale: IdentifiedSale } | undefined {
+  if (!isSaleClient(client)) return undefined
+  const { identifier, itemId, sale } = readSaleClient(client)
+  if (identifier === undefined || sale === undefined) return undefined
+  return { key: identifierKey(payer, identifier), sale: { payment, itemId, request: sale.request } }
 }
 
 /** Whoever waits for claims knows only that they cannot be reached, not what keeps them. */

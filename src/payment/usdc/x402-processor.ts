@@ -166,6 +166,16 @@ export class X402Processor {
     return this.#claims.isRequested(payment)
   }
 
+  /** As `SharedSettlements.requested`. */
+  requested(payment: string): ReturnType<SharedSettlements['requested']> {
+    return this.#claims.requested(payment)
+  }
+
+  /** As `SharedSettlements.identified`. */
+  identified(payer: string, identifier: string): ReturnType<SharedSettlements['identified']> {
+    return this.#claims.identified(payer, identifier)
+  }
+
   get network(): Usdc['network'] {
     return this.parts.options.network
   }

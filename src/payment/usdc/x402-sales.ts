@@ -28,8 +28,10 @@ import {
 } from '../credits-port.js'
 import type { Prices } from '../prices/prices.js'
 import type { Quotes } from '../prices/quotes.js'
+import { acceptedElsewhere, FirstSales, saleFactsOf } from './first-sales.js'
 import { OfferedPrices } from './offered-prices.js'
 import type { OwnedPayments } from './owned-payments.js'
+import { readSaleClient, saleClientOf } from './sale-clients.js'
 import { usdcSource, usdcTransferId } from './usdc-transfers.js'
 import { answerOfDenial, type X402Processor } from './x402-processor.js'
 
@@ -42,28 +44,10 @@ export interface X402SalesParts {
   readonly clock: Clock
 }
 
-/** Prefix of an item's name, where the records of the cashier have who is credited. */
-const salePrefix = 'item:'
 const mebibyte = 2 ** 20
 
 const used = { error: 'payment_already_used', message: 'this payment has paid for something else' }
 const credited = { error: 'payment_credited', message: 'this payment has become credits of its wallet' }
-
-/** To an order of an upload service for an item that is another one's. */
-const acceptedElsewhere: Readonly<Record<'spent' | 'held', UsdcAnswer>> = {
-  spent: {
-    status: 409,
-    json: { error: 'accepted_elsewhere', message: 'another upload service has accepted this item' },
-    lines: '',
-    elsewhere: 'spent',
-  },
-  held: {
-    status: 503,
-    json: { error: 'accepted_elsewhere', message: 'another upload service is about to accept this item' },
-    lines: '\r\nRetry-After: 5',
-    elsewhere: 'held',
-  },
-}
 
 /** A payment that came in for an item, whatever became of it since. */
 export interface ReceivedUsdc extends Omit<UsdcPaid, 'paid' | 'winc'> {
@@ -79,6 +63,7 @@ export class X402Sales implements UsdcPort {
   readonly #offered: OfferedPrices
   /** And while the body comes that a payment was looked at for: by payment and bytes. */
   readonly #looked: OfferedPrices
+  readonly #first: FirstSales
 
   constructor(
     private readonly parts: X402SalesParts,
@@ -86,11 +71,7 @@ export class X402Sales implements UsdcPort {
   ) {
     this.#offered = new OfferedPrices(parts.clock.monotonic)
     this.#looked = new OfferedPrices(parts.clock.monotonic)
-  }
-
-  /** True where a settled payment is for an item. */
-  static isSale(client: string): boolean {
-    return client.startsWith(salePrefix)
+    this.#first = new FirstSales(parts.ledger, processor)
   }
 
   async units(bytes: number): Promise<{ readonly units: string; readonly network: string } | Refusal> {
@@ -110,7 +91,12 @@ export class X402Sales implements UsdcPort {
     const quote = await this.#quote(order, read)
     if (isRefusal(quote)) return quote
     const outcome = await this.processor.x402.settle(read, quote, buyerOf(order), true)
-    if (!isTried(outcome)) return isDenial(outcome) ? answerOfDenial(outcome) : { good: true, units: '0' }
+    if (!isTried(outcome)) {
+      if (!isDenial(outcome)) return { good: true, units: '0' }
+      // Another service may have settled it: its own item is requested again for its receipt.
+      if (await this.#first.isSold(read, order.bytes)) return { good: true, units: '0' }
+      return answerOfDenial(outcome)
+    }
     // It is paid when the body is here. Looked at again, the price is good no longer than it was: only its first look counts.
     const key = lookedKey(order, read)
     if (key !== undefined && this.#looked.least(key) === undefined)
@@ -124,8 +110,13 @@ export class X402Sales implements UsdcPort {
     // Nothing is settled for an item that is accepted elsewhere.
     const other = await this.parts.reservations.takenElsewhere(order.itemId, this.#orderer(order))
     if (other !== undefined) return acceptedElsewhere[other]
+    const read = readPayment(order.header, order.version)
+    const repeated = await this.#first.answerTo(order, read)
+    if (repeated !== undefined) return repeated
     const received = await this.settle(order)
-    if (isRefusal(received) || 'status' in received) return received
+    if (isRefusal(received)) return received
+    // At the same moment another service may have been first.
+    if ('status' in received) return (await this.#first.answerTo(order, read)) ?? received
     const paid = await this.#paid(received, order)
     if (paid === undefined) return this.offer({ ...wantedOf(order), fault: credited })
     return typeof paid === 'string' ? acceptedElsewhere[paid] : paid
@@ -183,18 +174,27 @@ export class X402Sales implements UsdcPort {
   ): Promise<'credited' | 'known'> {
     const id = usdcTransferId(payment)
     if ((await this.parts.ledger.transfer(id)) !== undefined) return 'known'
-    const { mode = '', itemId = '', bytes, address = '', service } = readBuyer(client)
+    const sold = readSaleClient(client)
+    const { mode, itemId, bytes, address = payer, service } = sold
     const quote = await this.parts.quotes.ofToken('base-usdc', BigInt(units))
     if (isRefusal(quote)) throw new Error(quote.message)
     if (isDenied(quote)) throw new Error(quote.text)
     const amount = BigInt(quote.winc)
     const price = mode === 'rest' ? await this.parts.prices.ofItem(bytes) : amount
     if (isRefusal(price)) throw new Error(price.message)
-    const about = { type: 'x402', itemId, payer, tokenQuantity: units, usdEquivalent: quote.usdEquivalent }
+    const { usdEquivalent } = quote
+    const about = {
+      type: 'x402',
+      itemId,
+      payer,
+      tokenQuantity: units,
+      usdEquivalent,
+      ...saleFactsOf(sold),
+    }
     return this.parts.reservations.reservePayment({
       itemId,
       bytes,
-      address: address === '' ? payer : address,
+      address,
       reserved: price < amount ? price : amount,
       ...this.#orderer(service === undefined ? {} : { service }),
       incoming: {
@@ -295,22 +295,6 @@ function quoteOf(wanted: UsdcWanted, units: bigint): Quote {
   return { ...wantedOf(wanted), units, description, timeoutSeconds: timeoutOf(bytes) }
 }
 
-function buyerOf({ itemId, bytes, address = '', asker, keepsRest, service }: UsdcOrder): {
-  client: string
-  asker: string
-} {
-  const mode = keepsRest === true ? 'rest' : 'all'
-  const named = service === undefined ? '' : `:${service}`
-  return { client: `${salePrefix}${mode}:${itemId}:${bytes}:${address}${named}`, asker }
-}
-
-function readBuyer(client: string): {
-  readonly mode: string | undefined
-  readonly itemId: string | undefined
-  readonly bytes: number
-  readonly address: string | undefined
-  readonly service: string | undefined
-} {
-  const [mode, itemId, bytes, address, service] = client.slice(salePrefix.length).split(':')
-  return { mode, itemId, bytes: Number(bytes), address, service }
+function buyerOf(order: UsdcOrder): { client: string; asker: string } {
+  return { client: saleClientOf(order), asker: order.asker }
 }

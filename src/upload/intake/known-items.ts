@@ -62,8 +62,11 @@ export class KnownItems {
     if (listing === undefined) return refused
     const facts = await listing.receiptOf(id)
     if (facts === undefined) return (refused ?? this.parts.uploads.scannedBundleOf(id)) && unsure
-    const isLate = facts !== 'none' && (height === undefined || facts.deadlineHeight < height)
-    return facts === 'none' || isLate ? refused : { ...facts, id, owner: normalizedAddress(owner) }
+    if (facts === 'none') return refused
+    const isLate = height === undefined || facts.deadlineHeight < height
+    // What this machine has accepted and removed since is new again.
+    const isGoneHere = facts.isOwn === true && this.parts.uploads.find(id) !== undefined
+    return isLate || isGoneHere ? refused : { ...facts, id, owner: normalizedAddress(owner) }
   }
 
   /**

@@ -1,6 +1,6 @@
 import { type Clock, pause } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
-import type { ItemsElsewhere, ReceiptFacts } from '../../cluster/items-elsewhere.js'
+import type { ItemsElsewhere, ListedReceipt } from '../../cluster/items-elsewhere.js'
 import { type Id, idBytes } from '../../format/id.js'
 import { codeOf } from '../../store/blobs.js'
 import { writePatiently } from '../../store/patient-write.js'
@@ -55,8 +55,8 @@ export class SharedItems {
     await this.#running
   }
 
-  /** What the receipt of an item states that another machine has accepted; undefined: that is not known now. */
-  receiptOf(id: Id): Promise<ReceiptFacts | 'none' | undefined> {
+  /** What the receipt of an item states that a machine has accepted; undefined: that is not known now. */
+  receiptOf(id: Id): Promise<ListedReceipt | 'none' | undefined> {
     return this.parts.items.receiptOf(id)
   }
 

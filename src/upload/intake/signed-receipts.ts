@@ -2,8 +2,7 @@ import { jsonAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { type Receipt, type ReceiptTerms, receiptMessage, receiptOf } from '../records/receipt.js'
 import type { AcceptedItem, LoggedUpload } from '../records/uploads.js'
-import type { Sale } from '../selling/sales.js'
-import { saleFields } from '../selling/selling.js'
+import { type SoldFacts, saleFields } from '../selling/selling.js'
 import type { FreeTurns } from './free-turns.js'
 import type { ReceiptRank, Signing } from './signing.js'
 
@@ -22,7 +21,7 @@ export class SignedReceipts {
   constructor(private readonly parts: SignedReceiptsParts) {}
 
   /** The answer to an item that was accepted before. */
-  async again(item: Receipted, status: 200 | 202, sale?: Sale): Promise<UploadAnswer> {
+  async again(item: Receipted, status: 200 | 202, sale?: SoldFacts): Promise<UploadAnswer> {
     const receipt = await this.receipt(item)
     return jsonAnswer(status, { ...receipt, ...saleFields(receipt, sale) }, sale?.paid?.lines)
   }

@@ -1,4 +1,5 @@
 import type { Id } from '../../format/id.js'
+import type { FirstSale } from '../../payment/credits-port.js'
 import { fixedAnswers, type UploadAnswer } from '../calls/upload-answers.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
 import type { ItemCharge } from '../selling/charging.js'
@@ -18,7 +19,7 @@ export interface SoldItemsParts {
   readonly selling: ItemSelling
   readonly scan: Pick<BundleScan, 'drop'>
   /** Lists bundles for the other machines of a cluster; absent: there are none. */
-  readonly listing?: Pick<SharedItems, 'listSale' | 'endSale'>
+  readonly listing?: Pick<SharedItems, 'listSale' | 'endSale' | 'receiptOf'>
 }
 
 /** How a sale is settled. */
@@ -116,10 +117,10 @@ export class SoldItems {
     const { selling } = this.parts
     const { item } = sale
     if (item === undefined) throw new Error(`the sale ${sale.payment} is over`)
-    const paid = await purchase.settle(item.id)
+    const paid = await purchase.settle(item.id, { request: sale.request, owner: item.owner })
     if ('answer' in paid) {
       if (!paid.isOpen) await this.#drop(sale, item)
-      return paid.answer
+      return (await this.#firstReceipt(paid.first)) ?? paid.answer
     }
     const charge: ItemCharge = {
       winc: paid.winc,
@@ -133,6 +134,18 @@ export class SoldItems {
     const announced = selling.announcementOf(item)
     const accepted = { ...sold, winc: paid.winc }
     return this.acceptance.accept(accepted, charge, announced, { done, sale: { ...sale, paid } })
+  }
+
+  /** The receipt of what another machine has sold for the same request. Undefined: it is not listed, or not known now. */
+  async #firstReceipt(first: FirstSale | undefined): Promise<UploadAnswer | undefined> {
+    const facts = first && (await this.parts.listing?.receiptOf(first.itemId as Id))
+    if (first === undefined || facts === undefined || facts === 'none') return undefined
+    const { itemId, owner, units, ...paid } = first
+    return this.receipts.again({ ...facts, id: itemId as Id, owner }, 200, {
+      units,
+      payment: paid.payment,
+      paid: { ...paid, winc: facts.winc },
+    })
   }
 
   /** Nothing was paid for an item that is stored. */

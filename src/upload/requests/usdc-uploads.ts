@@ -206,7 +206,7 @@ export class UsdcUploads {
       ...named,
       request: requestOf,
       refuse: (why) => this.#refuse(why, order),
-      settle: (itemId) => this.#settle({ ...order, itemId, ...more }),
+      settle: (itemId, sale) => this.#settle({ ...order, itemId, ...more, ...(sale && { sale }) }),
     }
   }
 
@@ -233,7 +233,11 @@ export class UsdcUploads {
     // Nobody knows whether the order arrived.
     if (isRefusal(paid)) return { answer: pendingAnswer, isOpen: true }
     if ('paid' in paid) return paid
-    const { elsewhere } = paid
+    const { elsewhere, first } = paid
+    if (elsewhere !== undefined && first !== undefined) {
+      const answer = elsewhereAnswer(elsewhere, this.parts.service)
+      return { answer, isOpen: false, ...(first === 'pending' ? {} : { first }) }
+    }
     if (elsewhere !== undefined)
       // Held for another service, which may be this one under an earlier name: what is stored here stays until that is over.
       return { answer: elsewhereAnswer(elsewhere, this.parts.service), isOpen: elsewhere === 'held' }

@@ -1,4 +1,5 @@
 import { type Id, idBytes } from '../../format/id.js'
+import type { FirstSale, UsdcOrder } from '../../payment/credits-port.js'
 import { readJsonRow } from '../../store/json-row.js'
 import type { Environment, Table } from '../../store/lmdb.js'
 import type { UploadAnswer } from '../calls/upload-answers.js'
@@ -41,6 +42,8 @@ export interface Unsettled {
   readonly isOpen: boolean
   /** Not by this order: nobody got it. */
   readonly isUnsent?: boolean
+  /** Sold before, by this payment or identifier, at another machine: the request is answered with its receipt. */
+  readonly first?: FirstSale
 }
 
 /** Payment for a single item: it is settled after the item is stored, and before the item is accepted. */
@@ -54,8 +57,8 @@ export interface Purchase {
   request(id: Id): string
   /** Why the payment cannot be taken for this. */
   refuse(why: 'used' | 'identifier'): Promise<UploadAnswer>
-  /** Moves the money, or tells why it did not. */
-  settle(itemId: string): Promise<PaidFacts | Unsettled>
+  /** Moves the money, or tells why it did not. `sale`: as in `UsdcOrder`. */
+  settle(itemId: string, sale?: UsdcOrder['sale']): Promise<PaidFacts | Unsettled>
 }
 
 /** Sales on disk: one for each payment that was brought for an item. */
@@ -86,7 +89,7 @@ export class Sales {
 
   /** All that are open. */
   open(): Sale[] {
-    const span = { start: Buffer.from('o'), markPaid: Buffer.from('p') }
+    const span = { start: Buffer.from('o'), end: Buffer.from('p') }
     return [...this.#table.span(span)].flatMap(({ value }) => this.find(Buffer.from(value).toString()) ?? [])
   }
 

@@ -113,8 +113,11 @@ export function saleFacts(purchase: Purchase, id: Id): SaleFacts {
   }
 }
 
+/** What receipts state of a sale. */
+export type SoldFacts = Pick<Sale, 'payment' | 'units' | 'paid'>
+
 /** Further fields in receipts of paid items, under the names of both releases of the network's own service. */
-export function saleFields(receipt: Receipt, sale: Sale | undefined): object {
+export function saleFields(receipt: Receipt, sale: SoldFacts | undefined): object {
   if (sale?.paid === undefined) return {}
   const { transaction, payer, network } = sale.paid
   return {

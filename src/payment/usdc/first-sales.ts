@@ -1,0 +1,107 @@
+import { isUnreadable, paymentName, type ReadPayment } from '../../admission/presented.js'
+import type { MoneyLedger } from '../../ledger/ledger-port.js'
+import type { Transfer } from '../../ledger/transfer.js'
+import { findReservation, isSpent } from '../books/paid-items.js'
+import { isReserved } from '../books/reservation.js'
+import type { UsdcAnswer, UsdcOrder } from '../credits-port.js'
+import { readSaleClient, type SaleClient } from './sale-clients.js'
+import { usdcTransferId } from './usdc-transfers.js'
+import type { X402Processor } from './x402-processor.js'
+
+/** To an order of an upload service for an item that is another one's. */
+export const acceptedElsewhere: Readonly<Record<'spent' | 'held', UsdcAnswer>> = {
+  spent: {
+    status: 409,
+    json: { error: 'accepted_elsewhere', message: 'another upload service has accepted this item' },
+    lines: '',
+    elsewhere: 'spent',
+  },
+  held: {
+    status: 503,
+    json: { error: 'accepted_elsewhere', message: 'another upload service is about to accept this item' },
+    lines: '\r\nRetry-After: 5',
+    elsewhere: 'held',
+  },
+}
+
+const otherRequest: UsdcAnswer = {
+  status: 409,
+  json: {
+    error: 'payment_identifier_conflict',
+    message: 'this payment-identifier was used for another request',
+  },
+  lines: '',
+}
+
+/** Further facts of the transfer of a payment for an item, by which it is found again. */
+export function saleFactsOf({ sale, bytes }: SaleClient): Record<string, string> {
+  return sale === undefined ? {} : { request: sale.request, owner: sale.owner, bytes: String(bytes) }
+}
+
+/**
+ * Knows which sale came first, of those with one payment or one identifier. An item that an upload service signs itself has
+ * another id each time: so the same request, which comes again to any service of the ledger, is known by these.
+ */
+export class FirstSales {
+  constructor(
+    private readonly ledger: Pick<MoneyLedger, 'transfer' | 'record' | 'endingsOf'>,
+    private readonly processor: Pick<X402Processor, 'requested' | 'identified' | 'network' | 'x402'>,
+  ) {}
+
+  /** The answer to an order whose payment or identifier another item had first. Undefined: it is the first. */
+  async answerTo(order: UsdcOrder, read: ReadPayment): Promise<UsdcAnswer | undefined> {
+    const { sale, itemId } = order
+    const payment = isUnreadable(read) ? undefined : paymentName(read)
+    if (sale === undefined || payment === undefined || isUnreadable(read)) return undefined
+    const settled = await this.#transferOf(payment)
+    if (settled !== undefined) {
+      const { about } = settled
+      // What has paid for another request is answered as a used payment.
+      const isAgain = about.itemId !== itemId && about.request === sale.request
+      return isAgain ? this.#repeated(settled, read.version) : undefined
+    }
+    const { identifier, authorization } = read
+    if (identifier === undefined) return undefined
+    const first = await this.processor.identified(authorization.from.toLowerCase(), identifier)
+    if (first === undefined || first.itemId === itemId) return undefined
+    if (first.request !== sale.request) return otherRequest
+    const paid = await this.#transferOf(first.payment)
+    return paid === undefined
+      ? { ...acceptedElsewhere.held, first: 'pending' }
+      : this.#repeated(paid, read.version)
+  }
+
+  /** Whether a payment has paid, or is about to pay, for an item of so many bytes or more. */
+  async isSold(read: ReadPayment, bytes: number): Promise<boolean> {
+    const payment = isUnreadable(read) ? undefined : paymentName(read)
+    if (payment === undefined) return false
+    const settled = await this.#transferOf(payment)
+    if (settled !== undefined) return Number(settled.about.bytes ?? -1) >= bytes
+    const requested = await this.processor.requested(payment)
+    const client = requested && readSaleClient(requested.client)
+    return client?.sale !== undefined && client.bytes >= bytes
+  }
+
+  #transferOf(payment: string): Promise<Transfer | undefined> {
+    return this.ledger.transfer(usdcTransferId(payment))
+  }
+
+  async #repeated({ id, reference: transaction, about }: Transfer, version: 1 | 2): Promise<UsdcAnswer> {
+    const { payer = '', itemId = '', owner = '', tokenQuantity: units = '' } = about
+    const held = (await findReservation(this.ledger, itemId))?.reservation
+    const isHeld = isReserved(held) && !(await isSpent(this.ledger, itemId, held))
+    return {
+      ...acceptedElsewhere[isHeld ? 'held' : 'spent'],
+      first: {
+        payment: id.slice(usdcTransferId('').length),
+        transaction,
+        payer,
+        network: this.processor.network,
+        lines: this.processor.x402.receipt(version, { success: true, transaction, payer }),
+        itemId,
+        owner,
+        units,
+      },
+    }
+  }
+}

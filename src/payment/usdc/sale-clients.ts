@@ -1,0 +1,56 @@
+import { isUnreadable, readPayment } from '../../admission/presented.js'
+import type { UsdcOrder } from '../credits-port.js'
+
+/** Prefix of an item's name, where the records of the cashier have who is credited. */
+const salePrefix = 'item:'
+
+/** What the records of the cashier state of a payment for an item. */
+export interface SaleClient {
+  /** `rest`: what is paid beyond the price becomes credits. */
+  readonly mode: 'all' | 'rest'
+  readonly itemId: string
+  readonly bytes: number
+  readonly address: string | undefined
+  readonly service: string | undefined
+  /** The client's own name for what it pays (extension payment-identifier), without the payer. */
+  readonly identifier: string | undefined
+  /** As in `UsdcOrder`. */
+  readonly sale: UsdcOrder['sale']
+}
+
+/** True where a settled payment is for an item. */
+export function isSaleClient(client: string): boolean {
+  return client.startsWith(salePrefix)
+}
+
+/** The fields of an order that its record keeps, as one text. */
+export function saleClientOf(order: UsdcOrder): string {
+  const { itemId, bytes, address = '', keepsRest, service = '', sale } = order
+  const facts = [keepsRest === true ? 'rest' : 'all', itemId, bytes, address, service]
+  // An identifier says nothing where the request is not known.
+  const more = sale === undefined ? [] : [identifierIn(order) ?? '', sale.owner, sale.request]
+  return salePrefix + [...facts, ...more].join(':').replace(/:+$/, '')
+}
+
+/** Reads such a text. */
+export function readSaleClient(client: string): SaleClient {
+  const [mode, itemId = '', bytes, address, service, identifier, owner = '', ...request] = client
+    .slice(salePrefix.length)
+    .split(':')
+  return {
+    mode: mode === 'rest' ? 'rest' : 'all',
+    itemId,
+    bytes: Number(bytes),
+    address: filled(address),
+    service: filled(service),
+    identifier: filled(identifier),
+    sale: request.length === 0 ? undefined : { owner, request: request.join(':') },
+  }
+}
+
+const filled = (text: string | undefined): string | undefined => (text === '' ? undefined : text)
+
+function identifierIn({ header, version }: UsdcOrder): string | undefined {
+  const read = readPayment(header, version)
+  return isUnreadable(read) ? undefined : read.identifier
+}
