@@ -39,7 +39,7 @@ export interface WithdrawOrder {
 /** Whoever asks need not have signed anything: the payer is what an item says of itself. */
 export interface CheckOrder extends Payer {
   readonly bytes: number
-  /** Something may be held back for it already. */
+  /** Something may be reserved for it already. */
   readonly itemId?: string
   /** IP address of the client that causes it, by which it has its turn; absent: this machine's own. */
   readonly asker?: string
@@ -47,13 +47,13 @@ export interface CheckOrder extends Payer {
   readonly isQuestion?: true
 }
 
-/** Credits are held back for the item: `settle` or `refund` must come. */
+/** Credits are reserved for the item: `settle` or `refund` must come. */
 export interface Reserved {
   readonly paid: true
   readonly winc: string
 }
 
-/** The credits are not enough. Nothing was held back. */
+/** The credits are not enough. Nothing was reserved. */
 export interface Unpaid {
   readonly paid: false
   /** What it costs. */
@@ -124,17 +124,17 @@ export interface Denied {
 export interface CreditsPort {
   /** Price of an item of so many bytes: affine, with an amount for each item. */
   price(bytes: number): Promise<{ readonly winc: string } | Refusal>
-  /** Would it be enough? Holds nothing back, and writes nothing: the item's signature may not have been checked. */
+  /** Would it be enough? Reserves nothing, and writes nothing: the item's signature may not have been checked. */
   check(order: CheckOrder): Promise<Checked | Refusal>
-  /** Holds back what the item costs. Again for the same item: what was held back the first time, and no more. */
+  /** Reserves what the item costs. Again for the same item: what was reserved the first time, and no more. */
   reserve(order: ReserveOrder): Promise<Reserved | Unpaid | Refusal>
-  /** The item was accepted: what was held back is spent. '0': nothing is held back for it, which should never happen. */
+  /** The item was accepted: what was reserved is spent. '0': nothing is reserved for it, which should never happen. */
   settle(itemId: string): Promise<{ readonly winc: string } | Refusal>
   /** The item was not accepted: refunds what was reserved or spent for it, once, however often it is called. */
   refund(itemId: string): Promise<{ readonly winc: string } | Refusal>
   /**
-   * An order to reserve is void: what it held back is given back, and where it comes only after this it holds nothing back. What
-   * another order holds back for the item stays.
+   * An order to reserve is void: what it reserved is refunded, and where it comes only after this it reserves nothing. What
+   * another order reserves for the item stays.
    */
   withdraw(order: WithdrawOrder): Promise<{ readonly winc: string } | Refusal>
   approve(order: ApproveOrder): Promise<ApprovalView | Denied | Refusal>
@@ -208,7 +208,7 @@ export interface UsdcGood {
 }
 
 /**
- * The money is here, and held back for the item, as much as its bytes cost: `CreditsPort.settle` or `refund`, or
+ * The money is here, and reserved for the item, as much as its bytes cost: `CreditsPort.settle` or `refund`, or
  * `UsdcPort.finish`, must come. No other order takes it away.
  */
 export interface UsdcPaid {
@@ -219,7 +219,7 @@ export interface UsdcPaid {
   /** 0x and 40 hexadecimal digits, lower case. */
   readonly payer: string
   readonly network: string
-  /** What is held back for the item, or spent, by this payment or by others. */
+  /** What is reserved for the item, or spent, by this payment or by others. */
   readonly winc: string
   /** Header lines with the receipt of the payment. */
   readonly lines: string

@@ -38,10 +38,10 @@ import {
   type UploadAccepting,
   uploadMailboxMax,
 } from './upload-accepting.js'
+import { openUploadEndpoints, type UploadEndpoints } from './upload-endpoints.js'
 import type { UploadGiven, UploadReady } from './upload-given.js'
 import { bundlingRules, freeRules, itemMaxBytes, sandboxRules, uploadFolders } from './upload-options.js'
 import { openUploadRecords, type UploadRecords, type UploadTools, uploadTools } from './upload-records.js'
-import { type UploadTaking, uploadTaking } from './upload-taking.js'
 
 /** What the parts of the upload service stand on. */
 interface UploadParts {
@@ -88,16 +88,16 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
     address: normalizedAddress(Buffer.from(tools.modulus, 'base64url')),
     shared: await openSharedParts(given, tools, accepting.signing),
   }
-  const taking = openTaking(parts)
+  const endpoints = openEndpoints(parts)
   // The first price is requested from a node: no uploader waits for that.
   void credits?.price(1)
   // A chain of this program alone: what is spent there is worth nothing.
   if (mintAt !== undefined) await getHead(`${mintAt}/mint/${parts.address}/${10n ** 18n}`)
-  const bundling = openBundling(parts, taking)
+  const bundling = openBundling(parts, endpoints)
   bundling.start()
   const telling = startTelling(records, intake)
   void selling.drive((sale) => intake.resume(sale), closing.signal)
-  const listener = listen(parts, taking, bundling.desk)
+  const listener = listen(parts, endpoints, bundling.desk)
   await listener.listening
   return {
     ready: { port: listener.port } satisfies UploadReady,
@@ -107,7 +107,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
       await listener.close(server.drainMs)
       // Before what is waited for: a disk that is full would be waited for, too.
       closing.abort()
-      await taking.open.close()
+      await endpoints.open.close()
       await parts.shared?.close()
       await bundling.close()
       await records.webhooks?.stop()
@@ -166,7 +166,7 @@ function shownOf({ given: { settings, gateway } }: UploadParts) {
   return { gateway, itemMaxBytes: itemMaxBytes(settings), freeItemBytes, freeWalletBytes }
 }
 
-function openTaking(parts: UploadParts): UploadTaking {
+function openEndpoints(parts: UploadParts): UploadEndpoints {
   const { given, tools, records, accepting, room, clients, blockedOwners, address, shared } = parts
   const { settings } = given
   const { uploads: rules, server } = settings
@@ -175,7 +175,7 @@ function openTaking(parts: UploadParts): UploadTaking {
   const shown = shownOf(parts)
   const sandbox = sandboxRules(settings)
   const info = { ...shown, free: freeRules(settings), ...(sandbox === undefined ? {} : { sandbox }) }
-  return uploadTaking({
+  return openUploadEndpoints({
     uploads,
     pools,
     sales,
@@ -223,7 +223,7 @@ function openBroadcast({ nodes, settings }: UploadGiven): Broadcast {
 }
 
 /** Puts accepted items into bundles, and sees them into blocks; in a sandbox, removes them after some days. */
-function openBundling(parts: UploadParts, { open }: UploadTaking): Bundling {
+function openBundling(parts: UploadParts, { open }: UploadEndpoints): Bundling {
   const { given, tools, records, accepting, address } = parts
   const { settings, ports } = given
   const { log, meters, modulus } = tools
@@ -284,7 +284,7 @@ function openBundling(parts: UploadParts, { open }: UploadTaking): Bundling {
 /** The listener of the service. */
 function listen(
   { given, tools, clients, adminKey }: UploadParts,
-  { routes }: UploadTaking,
+  { routes }: UploadEndpoints,
   desk: UploadsDesk,
 ): ServiceListeners {
   const { settings, tls } = given

@@ -13,7 +13,7 @@ import { verifyItemMessage } from '../../src/proof/item-verifier.js'
 import { ed25519Signer } from '../../src/proof/sign.js'
 import type { Environment } from '../../src/store/lmdb.js'
 import { DurableLog, durableLogDefaults } from '../../src/store/segments/durable-log.js'
-import { uploadTaking } from '../../src/threads/upload-taking.js'
+import { openUploadEndpoints } from '../../src/threads/upload-endpoints.js'
 import { diskAnswer, type UploadAnswer } from '../../src/upload/calls/upload-answers.js'
 import type { UploadRoute } from '../../src/upload/calls/upload-service.js'
 import { BundleScan } from '../../src/upload/intake/bundle-scan.js'
@@ -181,7 +181,7 @@ export async function uploadRig(
     { low: 0, high: 0 },
   )
   const page = makePage('Uploads', '')
-  const taking = uploadTaking({
+  const taking = openUploadEndpoints({
     uploads,
     pools,
     sales,

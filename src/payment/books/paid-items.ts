@@ -13,7 +13,7 @@ import {
   totalOf,
 } from './reservation.js'
 
-/** What is held back for an item, as it is written down. */
+/** What is reserved for an item, as it is written down. */
 export interface FoundReservation {
   readonly reservation: Reservation
   readonly version: number
@@ -57,7 +57,7 @@ export async function takenElsewhere(
 
 /**
  * Winc that a payment, or spent credits, have paid for an item of so many bytes; undefined: it is not paid. The service of the
- * orderer has what is held back from now on: any other one learns that it is paid there (`spent`), or is about to be (`held`).
+ * orderer has what is reserved from now on: any other one learns that it is paid there (`spent`), or is about to be (`held`).
  */
 export async function paidFor(
   ledger: MoneyLedger,

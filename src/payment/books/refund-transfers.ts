@@ -12,7 +12,7 @@ export interface RefundParts {
 }
 
 /**
- * What is written where something held back, or spent, is given back: in the opposite order of its parts. What came from an
+ * What is written where something reserved, or spent, is refunded: in the opposite order of its parts. What came from an
  * approval that is over goes on to the wallet that gave it, and what came as a payment to the wallet that was named with it.
  */
 export async function refundTransfers(

@@ -75,7 +75,7 @@ const resumedAtOnce = 100
 const signMs = 5 * 60_000
 const unsignedText = 'The owner has not signed in time'
 
-/** The name that its credits are held back under. Ids of items have no colon in them. */
+/** The name that its credits are reserved under. Ids of items have no colon in them. */
 function holdName(nonce: string): string {
   return `name:${nonce}`
 }

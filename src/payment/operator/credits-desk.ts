@@ -30,7 +30,7 @@ export interface StatementRow {
   readonly reference: string
   /** The account on the other side. */
   readonly other: string
-  /** The amount with its sign; '0' for credits that were held back and given back. */
+  /** The amount with its sign; '0' for credits that were reserved and refunded. */
   readonly winc: string
   readonly state: 'done' | 'held' | 'given back'
   readonly note: string

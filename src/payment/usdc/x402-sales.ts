@@ -57,7 +57,7 @@ export interface ReceivedUsdc extends Omit<UsdcPaid, 'paid' | 'winc'> {
   readonly creditedWinc: bigint
 }
 
-/** Sells single items for USDC. What is paid is in the ledger, held back for its item, from the moment in which it is settled. */
+/** Sells single items for USDC. What is paid is in the ledger, reserved for its item, from the moment in which it is settled. */
 export class X402Sales implements UsdcPort {
   /** Prices change while a client signs what it was offered: by bytes. */
   readonly #offered: OfferedPrices
@@ -257,7 +257,7 @@ export class X402Sales implements UsdcPort {
   }
 
   /**
-   * Undefined: what is held back for the item now does not pay for so many bytes, whatever this payment once was. A word: it is
+   * Undefined: what is reserved for the item now does not pay for so many bytes, whatever this payment once was. A word: it is
    * another upload service's.
    */
   async #paid(

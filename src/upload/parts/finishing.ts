@@ -52,13 +52,13 @@ export interface FinishingHost {
   stamped(record: MultipartRecord): MultipartRecord
   now(): number
   /** It takes no room any more. */
-  clear(id: string): Promise<void>
+  removeParts(id: string): Promise<void>
   /** The end of the service waits for it. */
-  follow<T>(work: Promise<T>): Promise<T>
+  track<T>(work: Promise<T>): Promise<T>
 }
 
 /** What became of the bytes of an upload. */
-interface Made {
+interface Assembled {
   readonly answer: UploadAnswer
   /** The item was paid for otherwise. */
   readonly isUnused: boolean
@@ -105,12 +105,12 @@ export class Finishing {
       }
       live.isDriven = false
     }
-    void this.host.follow(act())
+    void this.host.track(act())
   }
 
   /** One at a time: who comes while it runs has its answer, too. */
   finish(id: string, live: LiveUpload, uploader: Uploader): Promise<UploadAnswer> {
-    live.attempt ??= this.host.follow(this.#finish(id, live, uploader)).finally(() => {
+    live.attempt ??= this.host.track(this.#finish(id, live, uploader)).finally(() => {
       delete live.attempt
     })
     return live.attempt
@@ -119,10 +119,10 @@ export class Finishing {
   async #finish(id: string, live: LiveUpload, uploader: Uploader): Promise<UploadAnswer> {
     const act = async (turn: ReadingTurn): Promise<UploadAnswer | undefined> => {
       // It was dropped for another while it waited for its place, or cancelled.
-      if (this.host.live(id) !== live) return this.#over(id)
+      if (this.host.live(id) !== live) return this.#answerOfEnded(id)
       // What is being put together is not dropped for others; what waits for its place or its next try is.
       this.parts.room.setBusy(live.holder, true)
-      const answer = this.#claimed(id, live, uploader, turn).catch(diskAnswer)
+      const answer = this.#finishClaimed(id, live, uploader, turn).catch(diskAnswer)
       return answer.finally(() => this.parts.room.setBusy(live.holder, false))
     }
     for (;;) {
@@ -136,7 +136,7 @@ export class Finishing {
   }
 
   /** Undefined: another machine puts it together. */
-  async #claimed(
+  async #finishClaimed(
     id: string,
     live: LiveUpload,
     uploader: Uploader,
@@ -147,17 +147,18 @@ export class Finishing {
     if (await this.#isLeftToOthers(id)) return acceptedElsewhere
     const claimed = await records.claim(id, uploader)
     if (claimed === 'elsewhere') return undefined
-    if (claimed === 'over') return this.#over(id)
+    if (claimed === 'over') return this.#answerOfEnded(id)
     try {
       await this.host.load(id)
       // Other parts may have come since: one payment pays for one item.
       const before = records.find(id)
       const item = before && this.#acceptedOf(before)
-      if (before !== undefined && item !== undefined) return await this.#finalized(before, item.id, false)
+      if (before !== undefined && item !== undefined)
+        return await this.#recordFinalized(before, item.id, false)
       const held = before?.heldItem
       if (before !== undefined && held !== undefined && this.#has(held))
-        return await this.#finalized(before, held, true)
-      return await this.#decided(id, await this.#made(id, live, uploader, turn))
+        return await this.#recordFinalized(before, held, true)
+      return await this.#recordOutcome(id, await this.#assembled(id, live, uploader, turn))
     } catch (error) {
       await records.release(id).catch(diskAnswer)
       throw error
@@ -184,7 +185,7 @@ export class Finishing {
    * Whether an item is to be left to the machine that has accepted it. It is charged there, whatever it costs. Undefined: it is
    * not known now.
    */
-  async #isHeld(id: string, item: Id): Promise<boolean | undefined> {
+  async #isAcceptedElsewhere(id: string, item: Id): Promise<boolean | undefined> {
     const { records, machines } = this.parts
     if (machines === undefined || !records.isShared || this.#has(item)) return false
     if (records.find(id)?.heldItem !== undefined) return false
@@ -194,13 +195,13 @@ export class Finishing {
   }
 
   /** The answer of an upload that is over. */
-  async #over(id: string): Promise<UploadAnswer> {
+  async #answerOfEnded(id: string): Promise<UploadAnswer> {
     const record = this.parts.records.find(id)
     if (record?.state === 'finalized') return this.receipt(record)
     return record?.answer ?? textAnswer(404, 'There is no such upload any more')
   }
 
-  async #made(id: string, live: LiveUpload, uploader: Uploader, turn: ReadingTurn): Promise<Made> {
+  async #assembled(id: string, live: LiveUpload, uploader: Uploader, turn: ReadingTurn): Promise<Assembled> {
     const { records, paid, files } = this.parts
     live.stage = 'ASSEMBLING'
     const offsets = [...live.chunks.keys()].sort((a, b) => a - b)
@@ -220,7 +221,7 @@ export class Finishing {
       onVerified: async (item: Id) => {
         const stopped = await moved('FINALIZING').catch(diskAnswer)
         if (stopped !== undefined) return stopped
-        const isHeld = await this.#isHeld(id, item)
+        const isHeld = await this.#isAcceptedElsewhere(id, item)
         if (isHeld === undefined) return unsure
         if (!isHeld) return undefined
         heldItem = item
@@ -239,7 +240,7 @@ export class Finishing {
     return { answer, isUnused, ...(heldItem === undefined ? {} : { heldItem }) }
   }
 
-  async #decided(id: string, { answer, isUnused, heldItem }: Made): Promise<UploadAnswer> {
+  async #recordOutcome(id: string, { answer, isUnused, heldItem }: Assembled): Promise<UploadAnswer> {
     const { records, paid } = this.parts
     const outcome = outcomeOf(answer)
     const record = records.find(id)
@@ -251,19 +252,19 @@ export class Finishing {
     }
     if (outcome === 'finalized') {
       const { id: itemId } = answer.json as { id: Id }
-      return this.#finalized(record, itemId, isUnused, answer)
+      return this.#recordFinalized(record, itemId, isUnused, answer)
     }
     const { answer: _, uploader: __, ...clean } = record
     const ended = this.host.stamped(owing({ ...clean, state: outcome, answer }, 'refund'))
     if (!(await records.release(id, ended))) return this.#lost(id)
     paid?.settleOwed(record)
     // More credits may come: it can be finalized again.
-    if (outcome !== 'underfunded') await this.host.clear(id)
+    if (outcome !== 'underfunded') await this.host.removeParts(id)
     return answer
   }
 
   /** The item is accepted: its receipt leaves when no other machine can give another one. `answer`: with the receipt. */
-  async #finalized(
+  async #recordFinalized(
     record: MultipartRecord,
     itemId: Id,
     isUnused: boolean,
@@ -276,7 +277,7 @@ export class Finishing {
     const ended = { ...this.#ended(record, itemId, isUnused), ...receipt }
     if (!(await records.release(id, this.host.stamped(ended)))) return this.#lost(id)
     paid?.settleOwed(record)
-    await this.host.clear(id)
+    await this.host.removeParts(id)
     return { ...given, status: 200 }
   }
 
@@ -284,7 +285,7 @@ export class Finishing {
   async #lost(id: string): Promise<UploadAnswer> {
     await this.host.load(id)
     const record = this.parts.records.find(id)
-    return record === undefined || !isOver(record) ? overtaken : this.#over(id)
+    return record === undefined || !isOver(record) ? overtaken : this.#answerOfEnded(id)
   }
 
   /** `isUnused`: the item was paid for otherwise. */
@@ -310,7 +311,7 @@ export class Finishing {
     const ended = this.#ended(record, item.id, false)
     this.host.put(ended)
     this.parts.paid?.settleOwed(record)
-    void this.host.follow(this.host.clear(record.id).catch(diskAnswer))
+    void this.host.track(this.host.removeParts(record.id).catch(diskAnswer))
     return ended
   }
 

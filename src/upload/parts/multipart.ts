@@ -89,7 +89,7 @@ export class Multipart {
     const loading = this.open.load(id)
     if (loading === undefined) return this.#chunk(request, id, offsetText)
     const waiting = waitingRequest(request)
-    return this.open.follow(loading.then(() => this.#chunk(waiting, id, offsetText)))
+    return this.open.track(loading.then(() => this.#chunk(waiting, id, offsetText)))
   }
 
   #chunk(request: Request, id: string, offsetText: string): Promise<UploadAnswer> {
@@ -100,7 +100,7 @@ export class Multipart {
     const arrived = new PartArrival(draft, (bytes, files) => this.open.occupy(early, bytes, files)).take(
       request,
     )
-    return this.open.follow(this.#keepChunk(id, early, Number(offsetText), arrived))
+    return this.open.track(this.#keepChunk(id, early, Number(offsetText), arrived))
   }
 
   /** What the head decides. */

@@ -119,7 +119,7 @@ export class OpenUploads implements FinishingHost {
   }
 
   #lookAround(): void {
-    this.#looking ??= this.follow(this.#around()).finally(() => {
+    this.#looking ??= this.track(this.#around()).finally(() => {
       this.#looking = undefined
     })
   }
@@ -287,7 +287,7 @@ export class OpenUploads implements FinishingHost {
   }
 
   /** It takes no room any more. */
-  async clear(id: string): Promise<void> {
+  async removeParts(id: string): Promise<void> {
     this.#forget(id)
     // A power cut may not leave the order without the parts.
     await this.parts.records.flushed(id)
@@ -326,7 +326,7 @@ export class OpenUploads implements FinishingHost {
     if (this.#closing.signal.aborted) return
     const looked = this.parts.records.lookDue()
     if (looked === undefined) this.#sweep()
-    else void this.follow(looked.then((isOurs) => isOurs && !this.#closing.signal.aborted && this.#sweep()))
+    else void this.track(looked.then((isOurs) => isOurs && !this.#closing.signal.aborted && this.#sweep()))
   }
 
   /** Whether something is still to be done about an open one that is due: then it is looked at again. */
@@ -362,7 +362,7 @@ export class OpenUploads implements FinishingHost {
   #removeFiles(id: string): void {
     const logFailure = (error: unknown): void =>
       this.parts.logger.error({ err: error }, 'parts could not be removed')
-    void this.follow(this.parts.files.remove(id).catch(logFailure))
+    void this.track(this.parts.files.remove(id).catch(logFailure))
   }
 
   /** What was under way for an upload that is gone meanwhile has left files. */
@@ -371,7 +371,7 @@ export class OpenUploads implements FinishingHost {
   }
 
   /** The end of the service waits for it. */
-  follow<T>(work: Promise<T>): Promise<T> {
+  track<T>(work: Promise<T>): Promise<T> {
     const over = (): void => void this.#underWay.delete(settled)
     const settled: Promise<void> = work.then(over, over)
     this.#underWay.add(settled)

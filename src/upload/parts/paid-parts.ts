@@ -130,7 +130,7 @@ export class PaidParts {
       undecided.requests += 1
       try {
         const paid: PaidUpload = { payment: brought.name, bytes }
-        // Written down before the money moves: a kill in between leaves word of what is to be given back.
+        // Written down before the money moves: a kill in between leaves word of what is to be refunded.
         const begun = records.find(id) ?? begin({ id, chunkBytes: size, paid })
         return 'status' in begun ? begun : await this.#settled(id, paid, purchase, undecided)
       } finally {
@@ -254,7 +254,7 @@ export class PaidParts {
   }
 
   /**
-   * What pays in the end for an item of so many bytes; undefined: credits do, because nothing was paid, or it was given back.
+   * What pays in the end for an item of so many bytes; undefined: credits do, because nothing was paid, or it was refunded.
    * `onUnused`: it is paid for otherwise.
    */
   charge(record: MultipartRecord | undefined, bytes: number, onUnused: () => void): ItemCharge | undefined {
@@ -284,7 +284,7 @@ export class PaidParts {
       const ended = await this.#settleOrRefund(id, owes)
       const record = records.find(id)
       if (record?.paid === undefined || this.#closing.signal.aborted) return
-      // Unknown: nothing is held back for it.
+      // Unknown: nothing is reserved for it.
       if (!isRefusal(ended) || ended.refused === 'unknown') {
         const { owes: _, ...paid } = record.paid
         // After a kill before the record it is requested again: a settled payment is not settled twice.
@@ -295,7 +295,7 @@ export class PaidParts {
     }
   }
 
-  /** The record of an accepted item has the last word: what has paid for it is never given back. */
+  /** The record of an accepted item has the last word: what has paid for it is never refunded. */
   #settleOrRefund(id: string, owes: NonNullable<PaidUpload['owes']>): Promise<object | Refusal> {
     const { uploads, usdc, credits } = this.parts
     const spent = owes === 'refund' ? uploads.ofReservation(id)?.place.sizeBytes : owes.spent
@@ -343,7 +343,7 @@ export function owing(record: MultipartRecord, owes: NonNullable<PaidUpload['owe
   return paid === undefined || isOwed(paid) ? record : { ...record, paid: { ...paid, owes } }
 }
 
-/** Its money was ordered to be spent or given back: it pays for nothing more. */
+/** Its money was ordered to be spent or refunded: it pays for nothing more. */
 function isOwed({ owes, endedMs }: PaidUpload): boolean {
   return owes !== undefined || endedMs !== undefined
 }

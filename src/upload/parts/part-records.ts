@@ -27,7 +27,7 @@ export interface OpenElsewhere {
 export interface LeftUploads {
   readonly open: readonly OpenElsewhere[]
   readonly left: readonly string[]
-  /** Their money is to be spent or given back, by the machine that leads. */
+  /** Their money is to be spent or refunded, by the machine that leads. */
   readonly owing: readonly MultipartRecord[]
 }
 

@@ -89,7 +89,7 @@ export class ResumableUploads {
     arrival.begin(request)
     this.#arriving.set(begun.id, arrival)
     const append = { fields, arrival, reply, uploader, location: `${below}/${begun.id}` }
-    return this.open.follow(this.#begun(begun, append))
+    return this.open.track(this.#begun(begun, append))
   }
 
   async #begun(record: MultipartRecord, append: Append): Promise<UploadAnswer> {
@@ -119,7 +119,7 @@ export class ResumableUploads {
     const arrival = new AppendArrival(checkOf(request))
     arrival.begin(request)
     const uploader = uploaderOf(request, this.clients, undefined)
-    return this.open.follow(this.#append(id, { fields, arrival, reply, uploader }, type))
+    return this.open.track(this.#append(id, { fields, arrival, reply, uploader }, type))
   }
 
   async #append(id: string, append: Append, type: string | undefined): Promise<UploadAnswer> {

@@ -31,7 +31,7 @@ export interface LoggedUpload {
   readonly itemsInside?: number
   /** It is accepted when this payment was settled, and not before. */
   readonly sale?: SaleFacts
-  /** Name under which its price is held back, where that is not its id: the upload in parts that was paid for. */
+  /** Name under which its price is reserved, where that is not its id: the upload in parts that was paid for. */
   readonly heldAs?: string
   /** What was taken of free bytes for it: in the log alone. */
   readonly free?: FreeReservation
@@ -143,7 +143,7 @@ export class Uploads {
   readonly unlisted: UnlistedItems
   /** Keys alone: an uploaded bundle, and an item in it. */
   readonly #within: Table
-  /** Names under which prices are held back, where these are not the ids of the items (`heldAs`): the items. */
+  /** Names under which prices are reserved, where these are not the ids of the items (`heldAs`): the items. */
   readonly #holds: Table
 
   /** `marks`: other threads read the tables, too. */
@@ -181,7 +181,7 @@ export class Uploads {
   }
 
   /**
-   * The item that was accepted for what is held back under this name; undefined where there is none. It is written together with
+   * The item that was accepted for what is reserved under this name; undefined where there is none. It is written together with
    * the item: whoever is about to give the money back has to ask here.
    */
   ofReservation(name: string): AcceptedItem | undefined {

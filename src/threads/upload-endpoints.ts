@@ -37,7 +37,7 @@ import type { Sales } from '../upload/selling/sales.js'
 import type { ServiceOfSeveral } from '../upload/selling/several-services.js'
 
 /** What items are taken with, by every way in which they can come. */
-export interface UploadTakingParts {
+export interface UploadEndpointsParts {
   readonly uploads: Uploads
   readonly pools: FreePools
   readonly sales: Sales
@@ -81,7 +81,7 @@ export interface UploadTakingParts {
   readonly memoryMaxBytes?: number
 }
 
-export interface UploadTaking {
+export interface UploadEndpoints {
   readonly routes: readonly UploadRoute[]
   readonly records: PartRecords
   readonly open: OpenUploads
@@ -94,7 +94,7 @@ export interface UploadTaking {
 const usualMemoryMaxBytes = 128 * 1024 * 1024
 
 /** Every way in which items come, as routes: at once, in parts, resumable, unsigned, paid for by USDC. */
-export function uploadTaking(parts: UploadTakingParts): UploadTaking {
+export function openUploadEndpoints(parts: UploadEndpointsParts): UploadEndpoints {
   const { uploads, pools, sales, intake, log, credits, usdc, disk, itemMaxBytes } = parts
   const full = (bytes?: number): UploadAnswer | undefined => {
     const refusal = parts.storeRefusal?.()
@@ -139,7 +139,7 @@ export function uploadTaking(parts: UploadTakingParts): UploadTaking {
 const elsewhere: RoomBounds['disk'] = { leftBytes: Number.POSITIVE_INFINITY, expect: () => undefined }
 
 /** `isHere`: parts lie on this disk. */
-function partsOf({ shared, uploads, clock, partsFolder }: UploadTakingParts): {
+function partsOf({ shared, uploads, clock, partsFolder }: UploadEndpointsParts): {
   readonly records: PartRecords
   readonly files: PartStore
   readonly isHere: boolean
@@ -158,7 +158,7 @@ interface Ways {
 }
 
 function routesOf(
-  parts: UploadTakingParts,
+  parts: UploadEndpointsParts,
   { multipart, payments, raw, resumable, single }: Ways,
 ): UploadRoute[] {
   const { uploads, pools, credits, usdc, clients, clock, startedMs, height, full, page, info } = parts
@@ -183,7 +183,7 @@ function routesOf(
 
 /** Takes bytes that nobody has signed. What an earlier process was reading is of no use any more. */
 function rawUpload(
-  { partsFolder, signer }: UploadTakingParts,
+  { partsFolder, signer }: UploadEndpointsParts,
   given: Omit<RawUploadParts, 'folder' | 'signer'>,
 ): RawUpload {
   const folder = `${partsFolder}-raw`
