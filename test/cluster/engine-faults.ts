@@ -66,12 +66,13 @@ export class RedisAgain {
     return this.server?.stop() ?? Promise.resolve()
   }
 
-  /** Sends it commands, one after the other, over one connection. Rejects where it refuses one. */
-  async command(...commands: readonly string[]): Promise<void> {
+  /** Sends it commands, one after the other, over one connection; its answers. Rejects where it refuses one. */
+  async command(...commands: readonly string[]): Promise<string> {
     const socket = connect(this.port, '127.0.0.1')
     socket.end(`${commands.join('\r\n')}\r\n`)
     const answers = await text(socket)
     if (/^-/m.test(answers)) throw new Error(`Redis: ${answers}`)
+    return answers
   }
 }
 

@@ -23,7 +23,7 @@ import { faultsOfProcess } from './machine-faults.js'
 import { farPlaces, nearPlaces, type Places } from './machine-places.js'
 
 /** A chain of its own; resolves with its port. */
-async function startChain(t: Test): Promise<number> {
+export async function startChain(t: Test): Promise<number> {
   const port = await findPort('127.0.0.1', 0, 'the chain')
   const words = ['devnet', '--port', `${port}`, '--block-ms', '1000', '--data', scratch('chain')]
   const child = spawn(process.execPath, [...program, ...words], { stdio: 'ignore' })
