@@ -97,7 +97,9 @@ async function measured(t: Test, number: number): Promise<void> {
       const idle = ((rest[name] ?? 0) - (calm[name] ?? 0)) * share
       return [name, Math.round((after[name] ?? 0) - (before[name] ?? 0) - idle)]
     })
-    const shown = spent.filter(([, requests]) => requests > 0).map(([name, requests]) => `${name}: ${requests}`)
+    const shown = spent
+      .filter(([, requests]) => requests > 0)
+      .map(([name, requests]) => `${name}: ${requests}`)
     t.comment(`${number} machines, ${count} ${what}: ${shown.join('; ') || 'nothing'}`)
   }
   const ids: string[] = []
