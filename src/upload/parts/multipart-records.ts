@@ -65,6 +65,10 @@ export class MultipartRecords implements PartRecords {
     return undefined
   }
 
+  listOpen(): undefined {
+    return undefined
+  }
+
   lookAround(): undefined {
     return undefined
   }

@@ -6,6 +6,7 @@ import type { Uploader } from '../calls/uploader.js'
 import { Finishing, type FinishingHost, type FinishingParts } from './finishing.js'
 import { type LiveUpload, largest } from './live-uploads.js'
 import { isOver, type MultipartRecord, uploadLivesMs } from './multipart-record.js'
+import { OpenCount } from './open-count.js'
 import { owing } from './paid-parts.js'
 import type { OpenElsewhere, SeenUpload } from './part-records.js'
 import type { PartStore } from './part-store.js'
@@ -36,12 +37,14 @@ export class OpenUploads implements FinishingHost {
   readonly #underWay = new Set<Promise<unknown>>()
   readonly #timers: readonly Timer[]
   readonly #finishing: Finishing
+  readonly #count: OpenCount
   #looking: Promise<void> | undefined
 
   /** Goes on with what an earlier process left. Throws where the disk refuses. */
   constructor(private readonly parts: OpenUploadsParts) {
     const { clock, files, paid, records } = parts
     this.#finishing = new Finishing(parts, this, this.#closing.signal)
+    this.#count = new OpenCount(records, clock)
     const open = records
       .due('open', Infinity, Infinity)
       .filter((record) => !this.#finishing.endAccepted(record))
@@ -128,13 +131,13 @@ export class OpenUploads implements FinishingHost {
   async #around(): Promise<void> {
     const { records, clock } = this.parts
     const begunMs = clock.monotonic()
+    const ids = await this.#count.count((one) => {
+      this.#countKept(this.#live.get(one.id) ?? this.#enterAs(one, new Map()), one.bytes, one.files)
+    })
+    for (const [id, live] of ids === undefined ? [] : this.#live)
+      if (ids?.has(id) === false && live.seenMs < begunMs && !this.#isTried(id)) this.#forget(id)
     const around = await records.lookAround()
     if (around === undefined || this.#closing.signal.aborted) return
-    const ids = new Set(around.open.map(({ id }) => id))
-    for (const one of around.open)
-      this.#countKept(this.#live.get(one.id) ?? this.#enterAs(one, new Map()), one.bytes, one.files)
-    for (const [id, live] of this.#live)
-      if (!ids.has(id) && live.seenMs < begunMs && !this.#isTried(id)) this.#forget(id)
     for (const id of around.left) await this.#goOn(id).catch(diskAnswer)
     const isLeft = ({ changedMs }: MultipartRecord): boolean => clock.now() - changedMs > owedMs
     for (const record of around.owing.filter(isLeft)) this.parts.paid?.settleOwed(record)

@@ -25,7 +25,6 @@ export interface OpenElsewhere {
 
 /** What others have left: their end was ordered or begun, and nobody sees to it. */
 export interface LeftUploads {
-  readonly open: readonly OpenElsewhere[]
   readonly left: readonly string[]
   /** Their money is to be spent or refunded, by the machine that leads. */
   readonly owing: readonly MultipartRecord[]
@@ -54,7 +53,9 @@ export interface PartRecords {
   due(kind: DueKind, untilMs: number, limit: number): MultipartRecord[]
   /** Undefined: `due` knows all. False: another machine sees to it. */
   lookDue(): undefined | Promise<boolean>
-  /** What others have, and have left. Undefined: there are no others. */
+  /** All that are open, here and elsewhere. Undefined: this machine alone has any, or the engine does not answer. */
+  listOpen(): undefined | Promise<readonly OpenElsewhere[] | undefined>
+  /** What others have left. Undefined: there are no others. */
   lookAround(): undefined | Promise<LeftUploads | undefined>
   put(record: MultipartRecord): void
   remove(ids: readonly string[]): void

@@ -6,7 +6,7 @@ import type { UploadFacts, UploadRow } from '../../cluster/upload-rows.js'
 import type { Uploader } from '../calls/uploader.js'
 import { type DueKind, kindNumbers } from './due-records.js'
 import { duePlaceOf, isOver, type MultipartRecord, type Stage } from './multipart-record.js'
-import type { Claimed, LeftUploads, PartRecords, SeenUpload } from './part-records.js'
+import type { Claimed, LeftUploads, OpenElsewhere, PartRecords, SeenUpload } from './part-records.js'
 
 /** What this process knows of one upload. */
 interface Entry {
@@ -168,18 +168,22 @@ export class SharedRecords implements PartRecords {
     }
   }
 
+  async listOpen(): Promise<readonly OpenElsewhere[] | undefined> {
+    try {
+      return (await this.uploads.open()).map(({ paid, ...counts }) => ({ ...counts, isPaid: paid }))
+    } catch (error) {
+      this.#away(error)
+      return undefined
+    }
+  }
+
   async lookAround(): Promise<LeftUploads | undefined> {
     try {
-      const open = await this.uploads.open()
       const left = await this.uploads.left(leftMax, this.#leftAfter)
       this.#leftAfter = left.length < leftMax ? '' : (left.at(-1) ?? '')
       const owing = (await this.leads()) ? await this.uploads.owing(dueMax, this.#owingAfter) : []
       this.#owingAfter = owing.length < dueMax ? '' : (owing.at(-1)?.id ?? '')
-      return {
-        open: open.map(({ paid, ...counts }) => ({ ...counts, isPaid: paid })),
-        left,
-        owing: owing.flatMap((row) => this.#takeUp(row).record ?? []),
-      }
+      return { left, owing: owing.flatMap((row) => this.#takeUp(row).record ?? []) }
     } catch (error) {
       this.#away(error)
       return undefined

@@ -26,8 +26,12 @@ const usualPlacesMax = 10_000
 const filesMax = 500_000
 /** Uploads that one address range may have open. */
 const placesEachMax = 1000
-/** Uploads that are paid for at their beginning, some kilobytes of memory each. */
+/**
+ * Uploads that are paid for at their beginning, some kilobytes of memory each: all together, those of one provider, and those of
+ * one network. A beginning costs little, and what it does not use comes back as credits, so no site may have all of them.
+ */
 const paidPlacesMax = 50_000
+const paidPlacesOf = [paidPlacesMax / 5, paidPlacesMax / 20, placesEachMax] as const
 export interface HolderTerms {
   /** Whose share it takes: an address range; undefined: of this machine, bounded by the whole alone. */
   readonly client: string | undefined
@@ -77,8 +81,9 @@ export class HeldRoom {
   /** By address range. */
   readonly #bytesOf = new Map<string, number>()
   readonly #placesOf = new Map<string, number>()
-  /** By provider, network and address range with the level in front: places of what is not paid for. */
+  /** By provider, network and address range with the level in front: places of what is not paid for, and of what is. */
   readonly #placesAt = new Map<string, number>()
+  readonly #paidPlacesAt = new Map<string, number>()
   #places = 0
   #paidPlaces = 0
   #bytes = 0
@@ -118,7 +123,8 @@ export class HeldRoom {
 
   #countPlaces({ parties, isPaid }: Holder, places: number): void {
     if (isPaid) this.#paidPlaces += places
-    else for (const [level, name] of parties.entries()) count(this.#placesAt, `${level} ${name}`, places)
+    const counts = isPaid ? this.#paidPlacesAt : this.#placesAt
+    for (const [level, name] of parties.entries()) count(counts, `${level} ${name}`, places)
   }
 
   /** `isBusy`: it must not be dropped now. */
@@ -135,7 +141,7 @@ export class HeldRoom {
 
   /** Counts bytes and files that came or, with less than 0, do not stay. */
   grow(holder: Holder, bytes: number, files: number): void {
-    if (holder.isGone) return
+    if (holder.isGone || (bytes === 0 && files === 0)) return
     holder.bytes += bytes
     holder.files += files
     this.#bytes += bytes
@@ -164,6 +170,10 @@ export class HeldRoom {
   /** The same for one that is paid for at its beginning. Such ones take no place of others, and make none. */
   paidPlaceFor(client: string | undefined): UploadAnswer | undefined {
     if (client !== undefined && (this.#placesOf.get(client) ?? 0) >= placesEachMax) return tooMany
+    const shares = client === undefined ? [] : [...partiesOf(client).entries()]
+    const isFull = ([level, name]: [number, string]): boolean =>
+      (this.#paidPlacesAt.get(`${level} ${name}`) ?? 0) >= (paidPlacesOf[level] ?? placesEachMax)
+    if (shares.some(isFull)) return tooMany
     return this.#paidPlaces >= paidPlacesMax ? textAnswer(503, 'Too many uploads are open', again) : undefined
   }
 
