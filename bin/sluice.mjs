@@ -14,7 +14,7 @@ setFlagsFromString('--no-parallel-scavenge')
 // (src/actor/idle-memory.ts). It holds for the threads that are started from now on.
 setFlagsFromString('--no-memory-reducer')
 
-const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+const [major = 0, minor = 0, patch = 0] = process.versions.node.split('.').map(Number)
 const program = new URL('../dist/sluice.js', import.meta.url)
 
 /** What keeps the program from running, and the way on; undefined where nothing does. */
@@ -28,10 +28,23 @@ function missing() {
   return `sluice is not built yet. Run: ${isInstalled ? '' : 'npm ci && '}npm run build`
 }
 
+/**
+ * The first versions of each line whose V8 does not slow down where strangers choose strings of digits (CVE-2026-21717): JSON of
+ * some hundred kilobytes, such as a manifest, keeps a thread of older ones busy for many seconds.
+ */
+function outdated() {
+  const [wantedMinor, wantedPatch] = { 20: [20, 2], 22: [22, 2], 24: [14, 1], 25: [8, 2] }[major] ?? [0, 0]
+  if (minor > wantedMinor || (minor === wantedMinor && patch >= wantedPatch)) return undefined
+  const wanted = `${major}.${wantedMinor}.${wantedPatch}`
+  return `Node.js ${process.versions.node} lets strangers stop this program for seconds (CVE-2026-21717): update to ${wanted} or newer`
+}
+
 // It asks a program that runs to read its settings again (src/cli/start.ts). One that is only about to read them would be ended by it.
 if (process.argv[2] === 'start' && !process.stdout.isTTY) process.on('SIGHUP', () => undefined)
 
 const trouble = missing()
+const weakness = process.argv[2] === 'start' ? outdated() : undefined
+if (weakness !== undefined) process.stderr.write(`${weakness}\n`)
 if (trouble === undefined) await import(program.href)
 else {
   process.stderr.write(`${trouble}\n`)

@@ -98,7 +98,9 @@ export function parseManifest(source: Uint8Array, limits: ManifestLimits): Manif
   if (source.length > limits.sizeBytes) return tooLarge(`more than ${limits.sizeBytes} bytes`)
   const partsMax = partsMin + limits.pathsMax * partsPerPath
   const text = new TextDecoder().decode(source)
-  if (!isJsonWithin(text, { values: partsMax })) return tooLarge(`more than ${partsMax} values`)
+  // Paths may be numbers.
+  if (!isJsonWithin(text, { values: partsMax, integers: partsMax }))
+    return tooLarge(`more than ${partsMax} values`)
   const json = parsedJson(text)
   if (!isFields(json)) return malformed('not a JSON object')
   const withId = textOf(json, 'version') === '0.2.0'

@@ -48,3 +48,18 @@ t.test('bytes of strangers are refused before they take memory', async (t) => {
   t.equal(parsedJson('{'), undefined)
   t.same(parsedJson('{"a":[1,2]}', { values: 3, depth: 2 }), { a: [1, 2] })
 })
+
+t.test('strings of digits that strangers could choose by their hashes are bounded', async (t) => {
+  const listOf = (text: string, count: number): string => `[${Array(count).fill(`"${text}"`).join(',')}]`
+  const isWithin = (text: string, count: number): boolean =>
+    isJsonWithin(listOf(text, count), { values: 10_000 })
+  for (const digits of ['12345678', '99999999999999999999', '1234567\\u0038', '\\u0031'.repeat(20)]) {
+    t.ok(isWithin(digits, 2000), digits)
+    t.notOk(isWithin(digits, 2001), digits)
+    t.ok(isJsonWithin(listOf(digits, 2001), { values: 10_000, integers: 2001 }), digits)
+  }
+  const names = `{${Array(2001).fill('"123456789":0').join(',')}}`
+  t.notOk(isJsonWithin(names, { values: 10_000 }), 'names count, too')
+  for (const other of ['1234567', '1'.repeat(21), '1234567x', '1234567\\u0041', '-12345678', '\\u003'])
+    t.ok(isWithin(other, 2001), other)
+})

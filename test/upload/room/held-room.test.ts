@@ -56,7 +56,8 @@ t.test(
   async (t) => {
     const { room, enter } = roomOf(10, 1e9)
     for (let at = 0; at < 1000; at += 1) enter('10.0.0.1', 0, true)
-    for (let at = 0; at < 49_000; at += 1) enter(`${20 + (at % 10)}.${at % 7}.${at % 64}.${at >> 10}`, 0, true)
+    for (let at = 0; at < 49_000; at += 1)
+      enter(`${20 + (at % 10)}.${at % 7}.${at % 64}.${at >> 10}`, 0, true)
     const free = enter('10.2.0.1')
     t.equal(room.placeFor('10.99.0.1'), undefined)
     t.notOk(free.isDropped)
