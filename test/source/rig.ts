@@ -114,10 +114,15 @@ export const trail = { hops: 0, via: [], forward: true }
 export const hopRules = { hopsMax: 3, ownHosts: ['gateway.example'] }
 
 /** The source of these gateways with short patience. */
-export function gateways(urls: readonly string[], trusted = true, stallMs = 30_000): TrustedGateways {
+export function gateways(
+  urls: readonly string[],
+  trusted = true,
+  stallMs = 30_000,
+  headMs = 10_000,
+): TrustedGateways {
   const options = {
     gateways: urls.map((url, index) => ({ url, priority: index, trusted })),
-    headMs: 10_000,
+    headMs,
     stallMs,
     ...hopRules,
     release: 'test',

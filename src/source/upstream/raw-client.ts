@@ -74,12 +74,13 @@ export class RawClient {
     this.#own = { release, ...(host === undefined ? {} : { host }) }
   }
 
-  /** Asks the gateway at `url`. `trusted` is what its bytes will be called. */
+  /** Asks the gateway at `url`. `trusted` is what its bytes will be called. `ending` ends the request for the rest of a body. */
   async request(
     url: string,
     trusted: boolean,
     wanted: Wanted,
     signal: AnySignal,
+    ending = signal,
   ): Promise<RawFound | Refusal> {
     const headers = this.#headersFor(wanted)
     const answer = await this.#client.request(
@@ -88,7 +89,7 @@ export class RawClient {
       signal,
     )
     if (isRefusal(answer)) return answer
-    const found = this.#read(url, trusted, wanted, answer, signal)
+    const found = this.#read(url, trusted, wanted, answer, ending)
     if (isRefusal(found)) answer.drop()
     return found
   }
@@ -119,7 +120,7 @@ export class RawClient {
     trusted: boolean,
     wanted: Wanted,
     answer: UpstreamAnswer,
-    signal: AnySignal,
+    ending: AnySignal,
   ): RawFound | Refusal {
     const { window: requested } = wanted
     const { statusCode, headers } = answer
@@ -152,7 +153,7 @@ export class RawClient {
       hints,
       vouched,
       body: isWhole ? cut(answer, window.start, window.end + 1, 'leave') : answer,
-      again: (rest) => this.request(url, trusted, { ...wanted, window: rest }, signal),
+      again: (rest) => this.request(url, trusted, { ...wanted, window: rest }, ending),
       whenOver: (act) => answer.whenOver(act),
       drop: () => answer.drop(),
     }

@@ -1,9 +1,10 @@
-import type { Clock } from '../../actor/clock.js'
-import type { AnySignal } from '../../actor/lazy-signal.js'
+import { type Clock, withinTime } from '../../actor/clock.js'
+import { type AnySignal, LazySignal } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { unknownEverywhere, weightier } from '../refusals.js'
 import type { Found, Source, Wanted } from '../source.js'
-import { RawClient, type RawOptions } from './raw-client.js'
+import { GatewayHealth, type Trial } from './gateway-health.js'
+import { RawClient, type RawFound, type RawOptions, wasAnswered } from './raw-client.js'
 import { isConfined, passed } from './trail.js'
 
 export interface TrustedGateway {
@@ -21,21 +22,35 @@ export interface TrustedGatewaysOptions extends RawOptions {
 
 const name = 'trusted-gateways'
 
+interface Known {
+  readonly gateway: TrustedGateway
+  readonly health: GatewayHealth
+}
+
+interface Attempt {
+  readonly known: Known
+  readonly trial: Trial
+  readonly leave: LazySignal
+  readonly over: Promise<RawFound | Refusal>
+}
+
 /** Other gateways, by requests for `/raw/{id}`. Whether they are trusted is the operator's setting, never their statement. */
 export class TrustedGateways implements Source {
   readonly name = name
   readonly #client: RawClient
-  readonly #byPriority: readonly (readonly TrustedGateway[])[]
+  readonly #byPriority: readonly (readonly Known[])[]
   #turn = 0
 
   constructor(
     private readonly options: TrustedGatewaysOptions,
-    clock: Clock,
+    private readonly clock: Clock,
   ) {
     this.#client = new RawClient(name, options, clock)
     const priorities = [...new Set(options.gateways.map(({ priority }) => priority))].sort((a, b) => a - b)
     this.#byPriority = priorities.map((priority) =>
-      options.gateways.filter((one) => one.priority === priority),
+      options.gateways
+        .filter((one) => one.priority === priority)
+        .map((gateway) => ({ gateway, health: new GatewayHealth(options.headMs, clock) })),
     )
   }
 
@@ -44,31 +59,98 @@ export class TrustedGateways implements Source {
     return wanted.needsPlace !== true
   }
 
+  /**
+   * Asks one gateway after the other, in the operator's order; those that were silent lately come last. Where one takes longer
+   * than usual the next one is queried beside it: two are under way at most. The first that opens wins, the other one is left.
+   */
   async open(wanted: Wanted, signal: AnySignal): Promise<Found | Refusal> {
+    const waiting = this.#candidates(wanted)
+    const running = new Set<Attempt>()
     let refusal: Refusal | undefined
-    for (const { url, trusted } of this.#candidates(wanted)) {
-      if (signal.aborted) break
-      const found = await this.#client.request(url, trusted, wanted, signal)
-      if (!isRefusal(found)) return found
-      refusal = weightier(refusal, found)
+    for (let atOnce = 1; ; ) {
+      const next = running.size < atOnce && !signal.aborted ? waiting.shift() : undefined
+      if (next !== undefined) running.add(this.#begin(next, wanted, signal))
+      const [oldest] = running
+      if (oldest === undefined) return refusal ?? unknownEverywhere()
+      const mayHedge = atOnce === 1 && waiting.length > 0
+      const first = await this.#firstOf(running, mayHedge ? oldest.known.health.patienceMs : undefined)
+      if (first === undefined) {
+        atOnce = 2
+        continue
+      }
+      running.delete(first.attempt)
+      if (!isRefusal(first.found)) {
+        for (const attempt of running) this.#lose(attempt)
+        return first.found
+      }
+      refusal = weightier(refusal, first.found)
     }
-    return refusal ?? unknownEverywhere()
   }
 
   async close(): Promise<void> {
     await this.#client.close()
   }
 
-  #candidates({ provenance, avoid }: Wanted): TrustedGateway[] {
+  #begin(known: Known, wanted: Wanted, ending: AnySignal): Attempt {
+    const leave = new LazySignal()
+    const trial = known.health.begin()
+    return { known, trial, leave, over: this.#ask(known, trial, wanted, leave, ending) }
+  }
+
+  async #ask(
+    { gateway, health }: Known,
+    trial: Trial,
+    wanted: Wanted,
+    leave: LazySignal,
+    ending: AnySignal,
+  ): Promise<RawFound | Refusal> {
+    const act = (): void => leave.abort()
+    const forget = (): void => ending.removeEventListener('abort', act)
+    ending.addEventListener('abort', act)
+    const limit = trial.limitMs === undefined ? undefined : this.clock.after(trial.limitMs, act)
+    const found = await this.#client.request(gateway.url, gateway.trusted, wanted, leave, ending)
+    limit?.cancel()
+    if (!isRefusal(found)) found.whenOver(forget)
+    else forget()
+    if (!isRefusal(found) || isAnswer(found)) health.answered(trial)
+    else if (!leave.aborted) health.silent(trial)
+    return found
+  }
+
+  /** The attempt that is over first; undefined where none is within `ms`. */
+  #firstOf(
+    running: Iterable<Attempt>,
+    ms: number | undefined,
+  ): Promise<{ attempt: Attempt; found: RawFound | Refusal } | undefined> {
+    const all = [...running].map(async (attempt) => ({ attempt, found: await attempt.over }))
+    const first = Promise.race(all)
+    return ms === undefined ? first : withinTime(this.clock, ms, first, undefined)
+  }
+
+  /** Another one was quicker: ends the request, and lets go of an answer that came in the same moment. */
+  #lose({ known, trial, leave, over }: Attempt): void {
+    known.health.lost(trial)
+    leave.abort()
+    void over.then((found) => (isRefusal(found) ? undefined : found.drop()))
+  }
+
+  #candidates({ provenance, avoid }: Wanted): Known[] {
     if (isConfined(provenance, this.options)) return []
     this.#turn += 1
-    const candidates: TrustedGateway[] = []
+    const [candidates, behind]: [Known[], Known[]] = [[], []]
     for (const gateways of this.#byPriority) {
       for (let at = 0; at < gateways.length; at += 1) {
         const one = gateways[(at + this.#turn) % gateways.length]
-        if (one !== undefined && !avoid.has(one.url) && !passed(one.url, provenance)) candidates.push(one)
+        if (one === undefined || avoid.has(one.gateway.url) || passed(one.gateway.url, provenance)) continue
+        if (one.health.isBehind) behind.push(one)
+        else candidates.push(one)
       }
     }
-    return candidates
+    return [...candidates, ...behind]
   }
+}
+
+/** The gateway was reached, and answered with something else than the content. */
+function isAnswer(refusal: Refusal): boolean {
+  return refusal.refused === 'unknown' || refusal.refused === 'unsatisfiable' || wasAnswered(refusal)
 }

@@ -341,6 +341,60 @@ t.test('an aborted opening ends at once', async (t) => {
   await server.close()
 })
 
+t.test('a silent gateway delays one request a little, and then comes behind the others', async (t) => {
+  let isLeft: (() => void) | undefined
+  const left = new Promise<void>((resolve) => {
+    isLeft = resolve
+  })
+  const silent = await upstream((request) => request.socket.once('close', () => isLeft?.()))
+  const second = await upstream((_, response) => response.end('x'))
+  const source = gateways([silent.url, second.url])
+  const begunMs = systemClock.monotonic()
+  t.same(await bytesOf(await source.open(wanted(), never)), Buffer.from('x'))
+  t.ok(systemClock.monotonic() - begunMs < 5000, 'the second one was queried beside it')
+  await left
+  for (let more = 0; more < 3; more += 1) await bytesOf(await source.open(wanted(), never))
+  t.equal(silent.requests.length, 1, 'who is silent is not queried before one that answers')
+  t.equal(second.requests.length, 4)
+  await source.close()
+  await Promise.all([silent.close(), second.close()])
+})
+
+t.test('beside a silent gateway all others are queried, and its silence is no 404', async (t) => {
+  const silent = await upstream(() => undefined)
+  const [one, other] = await Promise.all([0, 1].map(() => upstream(answers404)))
+  if (one === undefined || other === undefined) throw new Error('no servers')
+  const source = gateways([silent.url, one.url, other.url], true, 30_000, 1500)
+  const refusal = await source.open(wanted(), never)
+  t.equal(isRefusal(refusal) && refusal.refused, 'late')
+  t.same(
+    [silent, one, other].map(({ requests }) => requests.length),
+    [1, 1, 1],
+  )
+  await source.close()
+  await Promise.all([silent.close(), one.close(), other.close()])
+})
+
+t.test('a lone silent gateway is queried each time, for a shorter time', async (t) => {
+  let isBack = false
+  const server = await upstream((_, response) => (isBack ? response.end('x') : undefined))
+  const source = gateways([server.url], true, 30_000, 3000)
+  await source.open(wanted(), never)
+  const begunMs = systemClock.monotonic()
+  await source.open(wanted(), never)
+  t.ok(systemClock.monotonic() - begunMs < 2500)
+  t.equal(server.requests.length, 2)
+  isBack = true
+  t.same(await bytesOf(await source.open(wanted(), never)), Buffer.from('x'))
+  await source.close()
+  await server.close()
+})
+
+function answers404(_: unknown, response: ServerResponse): void {
+  response.statusCode = 404
+  response.end()
+}
+
 t.test('a large body comes whole, however slowly its pieces are read', async (t) => {
   const body = randomBytes(5_000_000)
   const server = await upstream((_, response) => {
