@@ -308,7 +308,7 @@ export class Delivery {
     const seconds = Math.floor(clock.now() / 1000)
     const { method, path } = exchange
     const block = writer.signed(prepared, { status: planned.status, method, path }, seconds)
-    const hops = `\r\n${this.parts.hopsName}: ${opened.hops ?? exchange.hops}`
+    const hops = `\r\n${this.parts.hopsName}: ${opened.hops ?? 0}`
     const own = isolationLines(exchange, typeOf(attributes))
     const lines = planned.lines + own + hops + grant.lines
     const head = { status: planned.status, block: `${exchange.lines}\r\n${block}${lines}` }

@@ -31,18 +31,15 @@ export class StoredHeads {
     const { variant, status, lines } = planned
     const seconds = Math.floor(this.parts.clock.now() / 1000)
     const own = isolationLines(exchange, entry.contentType)
-    // Most answers have no hops, so the line for none is part of the frame.
-    const isFirst = exchange.hops === 0
-    const tail = isFirst ? this.#tailOf(own) : own
-    const hops = isFirst ? '' : `\r\n${this.parts.hopsName}: ${exchange.hops}`
+    const tail = this.#tailOf(own)
     const { fallback, naming, method, path } = exchange
     const sound = stored?.sound === true
     const kind = { variant, cached: stored !== undefined, sound, fallback, naming, tail }
     const timed = entry.frame(kind, method, path, seconds, this.parts.writer)
-    if (stored?.sound === true && hops === '' && grant.lines === '')
+    if (stored?.sound === true && grant.lines === '')
       this.parts.cacheFiller.offer(exchange, entry, stored.content, planned, timed)
     const { frame } = timed
-    return { status, frame, id: exchange.requestId, lines: lines + hops + grant.lines }
+    return { status, frame, id: exchange.requestId, lines: lines + grant.lines }
   }
 
   #tailOf(own: string): string {

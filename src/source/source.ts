@@ -65,7 +65,7 @@ export interface Found {
   readonly declaredDigest?: Uint8Array
   /** Asks the same server for a window of the same payload, under the same signal: for a body that broke off. */
   readonly again?: (window: Window) => Promise<Found | Refusal>
-  /** Hops that the answer made, where it says so. */
+  /** Gateways that the answer came through to this one. Absent: it is from no gateway. */
   readonly hops?: number
 }
 

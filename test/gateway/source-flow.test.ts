@@ -41,6 +41,20 @@ t.test('small uncached content comes with its digest, and from the store the nex
   t.equal(on.requested.length, 1)
 })
 
+t.test('the hops of an answer are its own, whatever number its request has', async (t) => {
+  const on = await stage()
+  t.teardown(() => on.close())
+  const id = someId()
+  on.has.set(id, { body: randomBytes(700) })
+  const hopsOf = async (): Promise<unknown> =>
+    (await on.ask(`/${id}`, { headers: { 'x-gateway-hops': '2' } })).headers['x-gateway-hops']
+  t.equal(await hopsOf(), '1', 'of another gateway')
+  await eventually('a hit', async () =>
+    (await on.ask(`/${id}`)).headers['x-cache'] === 'HIT' ? true : undefined,
+  )
+  t.equal(await hopsOf(), '0', 'of the store')
+})
+
 t.test(
   'no cache in front keeps an absence that the words of one client may have brought about',
   async (t) => {

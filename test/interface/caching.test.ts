@@ -97,8 +97,7 @@ const publicPaths = {
 }
 
 /** Differ from one answer to the next, for whoever asks: none says what is answered. */
-const ownLines =
-  /^(date|signature|signature-input|x-request-id|x-cache|x-gateway-hops|connection|keep-alive)$/i
+const ownLines = /^(date|signature|signature-input|x-request-id|x-cache|connection|keep-alive)$/i
 
 interface Place {
   readonly base: string

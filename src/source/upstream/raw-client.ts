@@ -151,6 +151,7 @@ export class RawClient {
       proven: false,
       learned,
       hints,
+      hops: hopsOf(hops, wanted),
       vouched,
       body: isWhole ? cut(answer, window.start, window.end + 1, 'leave') : answer,
       again: (rest) => this.request(url, trusted, { ...wanted, window: rest }, ending),
@@ -158,7 +159,6 @@ export class RawClient {
       drop: () => answer.drop(),
     }
     if (declaredDigest !== undefined) found.declaredDigest = declaredDigest
-    if (hops !== undefined) found.hops = hops
     if (answer.isLasting) found.isLasting = true
     if (!isWhole) {
       found.collect = (maxBytes) => answer.collect(maxBytes)
@@ -166,6 +166,14 @@ export class RawClient {
     }
     return found
   }
+}
+
+/**
+ * Gateways between the content and here, of which the one that answered is the first. Gateways in use count on from the number
+ * of the request. That number is a client's: it is taken off, because the answer may be kept for all clients.
+ */
+function hopsOf(stated: number | undefined, { provenance }: Wanted): number {
+  return Math.max(1, (stated ?? 0) - provenance.hops)
 }
 
 function lengthOf(value: HeaderLines[string]): number | undefined {

@@ -415,3 +415,20 @@ t.test('a large body comes whole, however slowly its pieces are read', async (t)
   await source.close()
   await server.close()
 })
+
+t.test('the number of hops of a request is no part of that of the answer', async (t) => {
+  // As gateways in use do: they repeat the number of the request.
+  const server = await upstream((request, response) => {
+    response.setHeader('X-AR-IO-Hops', request.headers['x-ar-io-hops'] ?? '')
+    response.end('x')
+  })
+  const source = gateways([server.url])
+  for (const hops of [0, 1, 2]) {
+    const found = await source.open(wanted({ provenance: { ...trail, hops } }), never)
+    if (isRefusal(found)) throw new Error(found.message)
+    t.equal(found.hops, 1)
+    await bytesOf(found)
+  }
+  await source.close()
+  await server.close()
+})
