@@ -5,7 +5,7 @@ import { ClientError } from './errors.js'
 import { runningHash } from './hash.js'
 import type { PayloadSource } from './payload.js'
 import { isProvenItem, type StatedItem } from './reuse-proof.js'
-import { type FetchLike, RemoteService } from './service.js'
+import { boundedJson, boundedText, type FetchLike, RemoteService } from './service.js'
 import type { TextTag } from './tags.js'
 
 /** What makes two files the same item: the bytes and all tags. */
@@ -182,6 +182,9 @@ async function ownItems(
       status,
     })
   }
-  const { data } = (await response.json()) as { data?: { transactions?: { edges: { node: StatedItem }[] } } }
+  const json = await boundedJson(await boundedText(response))
+  if (typeof json !== 'object' || json === null)
+    throw new ClientError('malformed-answer', `${gatewayUrl} sends no JSON`, 'try another gateway')
+  const { data } = json as { data?: { transactions?: { edges: { node: StatedItem }[] } } }
   return (data?.transactions?.edges ?? []).map(({ node }) => node)
 }

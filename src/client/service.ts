@@ -34,6 +34,10 @@ export interface ServiceAnswer {
 
 /** Answers are small: a service that sends more is not one. */
 const answerBytesMax = 64 * 1024 * 1024
+/** JSON of so many characters is parsed as it is: whatever it has in it takes some 10 MB at most. */
+const briefMax = 100_000
+/** Values in JSON of services and indexes. 1,000 items with 128 tags each have some 400,000. */
+export const answerBounds = { values: 1_000_000 }
 const delayMaxMs = 30_000
 const answerUsualMs = 300_000
 /** The slowest line that uploads are made for, in bytes a millisecond. */
@@ -116,10 +120,11 @@ async function readAnswer(response: Response): Promise<ServiceAnswer> {
   const { status, headers } = response
   const text = await boundedText(response)
   const isJson = headers.get('content-type')?.includes('json') === true
-  return { status, headers, text, json: isJson ? parsed(text) : undefined }
+  return { status, headers, text, json: isJson ? await boundedJson(text) : undefined }
 }
 
-async function boundedText({ headers, body }: Response): Promise<string> {
+/** The body of an answer of at most 64 MiB. Throws `malformed-answer` where it is longer. */
+export async function boundedText({ headers, body }: Response): Promise<string> {
   const decoder = new TextDecoder()
   let text = ''
   let came = Number(headers.get('content-length'))
@@ -136,7 +141,9 @@ async function boundedText({ headers, body }: Response): Promise<string> {
   throw new ClientError('malformed-answer', 'an answer of more than 64 MiB', advice)
 }
 
-function parsed(text: string): unknown {
+/** The value that an answer is JSON of; undefined where it is none, or has too many values. What counts them is rarely needed. */
+export async function boundedJson(text: string): Promise<unknown> {
+  if (text.length > briefMax) return (await import('../format/json.js')).parsedJson(text, answerBounds)
   try {
     return JSON.parse(text)
   } catch (error) {

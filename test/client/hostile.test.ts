@@ -5,12 +5,17 @@ import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { SluiceClient } from '../../src/client/client.js'
 import type { ClientError } from '../../src/client/errors.js'
+import { Gateways } from '../../src/client/fetch/gateways.js'
 import { type Finding, ProvingFetcher } from '../../src/client/fetch/index.js'
 import { manifestTarget } from '../../src/client/fetch/manifest-target.js'
+import { chainLayer } from '../../src/client/folder-index.js'
+import { type ListedItem, readEntity } from '../../src/client/fs/entities.js'
 import { Drives } from '../../src/client/fs/index.js'
 import { readFolder } from '../../src/client/node/index.js'
 import { quoteUploads } from '../../src/client/quote.js'
+import { RemoteService } from '../../src/client/service.js'
 import { signerOfEthereum } from '../../src/client/signer.js'
+import type { TextTag } from '../../src/client/tags.js'
 import { fc } from '../property.js'
 import { codeOf, info, receiptOf, type ServedAnswer, serving } from './rig.js'
 
@@ -165,7 +170,7 @@ function tie(): fc.Arbitrary<Record<string, unknown>> {
 
 const driveId = '5f1e2a3b-0000-4000-8000-000000000000'
 /** An entity of the drive by a stranger's or the owner's wallet, as a gateway lists it. */
-const driveNode = (address: string, height: number, tags: object[] = []): object => ({
+const driveNode = (address: string, height: number, tags: TextTag[] = []): ListedItem => ({
   id: Buffer.alloc(32, height).toString('base64url'),
   tags: [{ name: 'Entity-Type', value: 'drive' }, { name: 'Drive-Id', value: driveId }, ...tags],
   owner: { address },
@@ -207,11 +212,31 @@ t.test('a page of a drive whose items have another form is refused', async (t) =
     7,
     {},
     { ...driveNode('a', 1), tags: [null] },
-    driveNode('a', 1, [{ name: 'x', value: 7 }]),
+    { ...driveNode('a', 1), tags: [{ name: 'x', value: 7 }] },
   ]
   for (const node of odd) t.equal(await open(node), 'malformed-answer', JSON.stringify(node))
   t.equal(await open({ ...driveNode('a', 1), owner: null }), 'malformed-answer')
   t.equal(await open(driveNode('a', 1), null), 'malformed-answer')
+})
+
+t.test('JSON of others is read within bounds of its values and its depth', async (t) => {
+  const bombs = [
+    `{"a":${'['.repeat(65)}${']'.repeat(65)}}${' '.repeat(100_000)}`,
+    `{"a":[0${',0'.repeat(10_000_000)}]}`,
+  ]
+  for (const text of bombs) {
+    const fetchBomb = async (): Promise<Response> =>
+      new Response(text, { headers: { 'content-type': 'application/json' } })
+    const gateways = new Gateways({ gatewayUrls: ['http://gateway'], fetch: fetchBomb })
+    t.equal(await codeOf(gateways.json(await fetchBomb(), undefined, 2 ** 25)), 'malformed-answer')
+    const service = new RemoteService('http://service', fetchBomb, retry)
+    t.equal((await service.ask({ path: '/' })).json, undefined)
+    const layer = chainLayer('http://gateway', 'owner', fetchBomb)
+    t.equal(await codeOf(layer.find([{ hash: '00', tags: [] }])), 'malformed-answer')
+    const drives = new Drives({ gatewayUrl: 'http://gateway', fetch: fetchBomb })
+    t.equal(await codeOf(drives.open(driveId)), 'malformed-answer')
+    t.match(readEntity(driveNode('owner', 1), Buffer.from(text)), /too much/)
+  }
 })
 
 t.test('a manifest may be any JSON', (t) => {

@@ -1,4 +1,5 @@
 import { Gathered } from '../../format/gathered.js'
+import { parsedJson } from '../../format/json.js'
 import { ClientError, type ErrorCode } from '../errors.js'
 import { isHashNative } from '../hash.js'
 import { usualFetch } from '../platform-fetch.js'
@@ -9,6 +10,9 @@ import { fetchedWhole, type WholeAnswer } from './held-body.js'
 import { isTooSlow } from './pace.js'
 
 const patienceUsualMs = 30_000
+
+/** A block has the ids of 1,000 transactions at most, and an item 128 tags. */
+const jsonValuesMax = 100_000
 
 /** What became of one gateway: an answer that was not believed, or none. */
 export interface Finding {
@@ -184,22 +188,18 @@ export class Gateways {
     return gathered.bytes()
   }
 
-  /** The JSON object of a small answer of at most `limit` bytes. */
+  /** The JSON object of a small answer of at most `limit` bytes and 100,000 values. */
   async json(
     response: Response,
     signal?: AbortSignal,
     limit = 16 * 1024 * 1024,
   ): Promise<Readonly<Record<string, unknown>>> {
     const text = new TextDecoder().decode(await this.bytes(response, limit, signal))
-    try {
-      const json: unknown = JSON.parse(text)
-      if (typeof json === 'object' && json !== null) return json as Record<string, unknown>
-    } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error
-    }
+    const json = parsedJson(text, { values: jsonValuesMax })
+    if (typeof json === 'object' && json !== null) return json as Record<string, unknown>
     throw new ClientError(
       'malformed-answer',
-      `${response.url} sends no JSON`,
+      `${response.url} sends no JSON, or too much`,
       'check the address of the gateway',
     )
   }

@@ -1,7 +1,8 @@
 import { Gathered } from '../../format/gathered.js'
+import { parsedJson } from '../../format/json.js'
 import { textOfBytes } from '../bytes.js'
 import { ClientError } from '../errors.js'
-import type { FetchLike } from '../service.js'
+import { answerBounds, type FetchLike } from '../service.js'
 import { type TextTag, tagValueOf } from '../tags.js'
 import { type DriveProblem, heightOf, isListedItem, type ListedItem } from './entities.js'
 
@@ -19,6 +20,8 @@ const pagesUsualMax = 10_000
 const answerBytesMax = 64 * 1024 * 1024
 /** Content of snapshots and metadata is held in memory. */
 const contentBytesMax = 512 * 1024 * 1024
+/** A snapshot of 100,000 files, with a dozen tags each, has some 5 million values. */
+const snapshotBounds = { values: 10_000_000 }
 
 const nodeFields = 'id tags { name value } owner { address } block { height timestamp } bundledIn { id }'
 const pageFields = `{ pageInfo { hasNextPage } edges { cursor node { ${nodeFields} } } }`
@@ -116,13 +119,10 @@ export class DriveIndex {
   }
 
   #answerOf(bytes: Uint8Array): Answer {
-    try {
-      return (JSON.parse(textOfBytes(bytes)) ?? {}) as Answer
-    } catch (error) {
-      if (!(error instanceof SyntaxError)) throw error
-      const found = `${this.gatewayUrl} answers a query with no JSON`
-      throw new ClientError('malformed-answer', found, 'check the address of the gateway')
-    }
+    const json = parsedJson(textOfBytes(bytes), answerBounds)
+    if (json !== undefined) return (json ?? {}) as Answer
+    const found = `${this.gatewayUrl} answers a query with no JSON, or too much`
+    throw new ClientError('malformed-answer', found, 'check the address of the gateway')
   }
 
   #failed(status: number): ClientError {
@@ -211,14 +211,12 @@ export class DriveIndex {
     )
     if (!Number.isSafeInteger(from) || !Number.isSafeInteger(to)) return 'the snapshot names no blocks'
     try {
-      const { txSnapshots } = JSON.parse(textOfBytes(await this.content(item.id))) as {
-        txSnapshots?: unknown
-      }
-      if (!Array.isArray(txSnapshots)) return 'the snapshot has no list'
+      const json = parsedJson(textOfBytes(await this.content(item.id)), snapshotBounds)
+      const { txSnapshots } = (json ?? {}) as { txSnapshots?: unknown }
+      if (!Array.isArray(txSnapshots)) return 'the snapshot has no list, or too long a one'
       return { range: { from: from as number, to: to as number }, entries: txSnapshots.filter(isEntry) }
     } catch (error) {
-      if (error instanceof SyntaxError || error instanceof ClientError)
-        return `the snapshot cannot be read: ${error.message}`
+      if (error instanceof ClientError) return `the snapshot cannot be read: ${error.message}`
       throw error
     }
   }

@@ -1,4 +1,5 @@
 import { isId } from '../../format/id.js'
+import { parsedJson } from '../../format/json.js'
 import { textOfBytes } from '../bytes.js'
 import { type TextTag, tagValueOf } from '../tags.js'
 
@@ -77,18 +78,16 @@ export function heightOf(item: ListedItem): number {
   return item.block?.height ?? Number.POSITIVE_INFINITY
 }
 
+/** Values in metadata, which has some ten of its own and may have any others. */
+const metadataBounds = { values: 100_000 }
+
 /** Reads the metadata of an item; a text: what is wrong with it. */
 export function readEntity(item: ListedItem, metadata: Uint8Array): DriveEntity | string {
   const key = entityKey(item)
   const driveId = tagValueOf(item.tags, 'Drive-Id')
   if (key === undefined || driveId === undefined) return 'its tags name no drive, folder or file'
-  let json: Record<string, unknown>
-  try {
-    json = JSON.parse(textOfBytes(metadata)) as Record<string, unknown>
-  } catch (error) {
-    if (error instanceof SyntaxError) return 'its metadata is no JSON'
-    throw error
-  }
+  const json = parsedJson(textOfBytes(metadata), metadataBounds) as Record<string, unknown> | null | undefined
+  if (json === undefined) return 'its metadata is no JSON, or too much'
   if (typeof json !== 'object' || json === null || typeof json.name !== 'string')
     return 'its metadata has no name'
   const file = key.kind === 'file' ? readFile(json) : undefined
