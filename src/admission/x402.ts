@@ -5,7 +5,7 @@ import { isRefusal } from '../format/refusal.js'
 import { codeOfStatus } from '../http/error-codes.js'
 import type { Request } from '../http/exchange.js'
 import { type Charge, type Denial, type Paid, type Payments, receiptLine } from './admission-port.js'
-import { authorizationDigest } from './authorization.js'
+import { authorizationDigest, signerOf } from './authorization.js'
 import { inBase64, type Offers, type Quote } from './payment-offer.js'
 import type { Paywall } from './paywall.js'
 import { isUnreadable, type Presented, paymentOf, type ReadPayment } from './presented.js'
@@ -78,6 +78,15 @@ export class X402 implements Payments {
    */
   settle(read: ReadPayment, quote: Quote, who: Who, isTrial = false): Promise<Paid | Denial | Tried> {
     return this.#pay(undefined, who, read, quote, isTrial)
+  }
+
+  /**
+   * Whether the key of the payer has signed it, without a look at the chain or the amount. False, too, for wallets of contracts,
+   * whose signatures only the facilitator can check.
+   */
+  isSignedByPayer({ authorization, signature }: Presented): boolean {
+    const digest = authorizationDigest(this.parts.offers.usdc, authorization)
+    return signerOf(digest, Buffer.from(signature.slice(2), 'hex')) === authorization.from.toLowerCase()
   }
 
   pay(charge: Charge, client: string): Promise<Paid | Denial> | undefined {

@@ -16,6 +16,7 @@ import { InnerItems } from '../upload/intake/inner-items.js'
 import { ItemIntake, type ItemIntakeParts } from '../upload/intake/item-intake.js'
 import type { KnownItemsParts } from '../upload/intake/known-items.js'
 import { SharedItems } from '../upload/intake/shared-items.js'
+import type { SignedReceiptsParts } from '../upload/intake/signed-receipts.js'
 import { PooledSigning } from '../upload/intake/signing.js'
 import { Verdicts } from '../upload/intake/verdicts.js'
 import { ItemAnnouncer } from '../upload/news/item-announcer.js'
@@ -210,8 +211,8 @@ function openLines(
     signing,
     receipts: {
       signing,
-      turns: new FreeTurns(pools, { threads: edgeThreads, flowsMax }, systemClock),
-    },
+      freeTurns: new FreeTurns(pools, { threads: edgeThreads, flowsMax }, systemClock),
+    } satisfies Partial<SignedReceiptsParts>,
     announcer: new ItemAnnouncer(catalog, closing.signal),
     verdicts: new Verdicts(judge, proofThreads + 1),
     async close(): Promise<void> {

@@ -52,6 +52,18 @@ async function offered(
   return offerIn(answer).maxAmountRequired
 }
 
+/** The same headers with a signature of nobody: names of payments are public on the chain. */
+function unsigned(headers: Record<string, string>): Record<string, string> {
+  const signature = `0x${'ab'.repeat(64)}1b`
+  const forged = Object.entries(headers).map(([name, value]) => {
+    if (!/^(x-payment|payment-signature)$/i.test(name)) return [name, value]
+    const { payload, ...read } = JSON.parse(Buffer.from(value, 'base64').toString()) as { payload: object }
+    const text = JSON.stringify({ ...read, payload: { ...payload, signature } })
+    return [name, Buffer.from(text).toString('base64')]
+  })
+  return Object.fromEntries(forged) as Record<string, string>
+}
+
 const rawUrl = (urls: Running['urls']): string => `${urls.upload}/v1/x402/upload/unsigned`
 const newIdentifier = (): string => randomBytes(12).toString('hex')
 
@@ -73,6 +85,11 @@ t.test('a payment that stands on the chain buys nothing at another machine', asy
   const value = await offered(sold(one), item)
   const headers = await payment(payer, 1, { to: payee, value })
   t.equal((await post(sold(one), item, headers)).status, 200)
+  t.match(
+    await post(sold(two), item, unsigned(headers)),
+    { status: 402 },
+    'whoever knows the name of the payment',
+  )
   t.match(await post(sold(two), item, headers), { status: 409 }, 'the same request')
   t.match(await post(`${two.urls.upload}/v1/tx`, item), { status: 409 }, 'and the bytes alone')
   const again = await payment(payer, 1, { to: payee, value })
@@ -85,6 +102,7 @@ t.test('a payment that stands on the chain buys nothing at another machine', asy
   const first = await buying.payment(one, name)
   const begun = facilitator.count('settle')
   t.equal((await buying.post(one, first)).status, 200)
+  t.match(await buying.post(two, unsigned(first)), { status: 402 }, 'who has not signed it learns nothing')
   t.match(await buying.post(two, first), { status: 409 }, 'bytes without a signature: the same request')
   t.equal((await buying.post(two, await buying.payment(two, name))).status, 409, 'the same identifier')
   const other = await buying.post(two, await buying.payment(two, name), randomBytes(20_000))

@@ -51,7 +51,7 @@ export class FirstSales {
   /** The answer to an order whose payment or identifier another item had first. Undefined: it is the first. */
   async answerTo(order: UsdcOrder, read: ReadPayment): Promise<UsdcAnswer | undefined> {
     const { sale, itemId } = order
-    const payment = isUnreadable(read) ? undefined : paymentName(read)
+    const payment = this.#signedName(read)
     if (sale === undefined || payment === undefined || isUnreadable(read)) return undefined
     const settled = await this.#transferOf(payment)
     if (settled !== undefined) {
@@ -71,15 +71,20 @@ export class FirstSales {
       : this.#repeated(paid, read.version)
   }
 
-  /** Whether a payment has paid, or is about to pay, for an item of so many bytes or more. */
+  /** Whether a payment that its payer has signed has paid, or is about to pay, for an item of so many bytes or more. */
   async isSold(read: ReadPayment, bytes: number): Promise<boolean> {
-    const payment = isUnreadable(read) ? undefined : paymentName(read)
+    const payment = this.#signedName(read)
     if (payment === undefined) return false
     const settled = await this.#transferOf(payment)
     if (settled !== undefined) return Number(settled.about.bytes ?? -1) >= bytes
     const requested = await this.processor.requested(payment)
     const client = requested && readSaleClient(requested.client)
     return client?.sale !== undefined && client.bytes >= bytes
+  }
+
+  /** Names of payments are public on the chain. Only the payer may learn what they have bought, or act by that. */
+  #signedName(read: ReadPayment): string | undefined {
+    return isUnreadable(read) || !this.processor.x402.isSignedByPayer(read) ? undefined : paymentName(read)
   }
 
   #transferOf(payment: string): Promise<Transfer | undefined> {

@@ -64,9 +64,8 @@ export class KnownItems {
     if (facts === undefined) return (refused ?? this.parts.uploads.scannedBundleOf(id)) && unsure
     if (facts === 'none') return refused
     const isLate = height === undefined || facts.deadlineHeight < height
-    // What this machine has accepted and removed since is new again.
-    const isGoneHere = facts.isOwn === true && this.parts.uploads.find(id) !== undefined
-    return isLate || isGoneHere ? refused : { ...facts, id, owner: normalizedAddress(owner) }
+    // What this machine had accepted and has no more, because it was removed or the disk was lost, is new again.
+    return isLate || facts.isOwn === true ? refused : { ...facts, id, owner: normalizedAddress(owner) }
   }
 
   /**

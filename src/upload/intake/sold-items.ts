@@ -140,6 +140,8 @@ export class SoldItems {
   async #firstReceipt(first: FirstSale | undefined): Promise<UploadAnswer | undefined> {
     const facts = first && (await this.parts.listing?.receiptOf(first.itemId as Id))
     if (first === undefined || facts === undefined || facts === 'none') return undefined
+    // A machine that has lost its disk has the row, and not the bytes.
+    if (facts.isOwn === true && this.parts.uploads.find(first.itemId as Id) === undefined) return undefined
     const { itemId, owner, units, ...paid } = first
     return this.receipts.again({ ...facts, id: itemId as Id, owner }, 200, {
       units,
