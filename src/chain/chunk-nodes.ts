@@ -8,9 +8,9 @@ import { ChunkManner } from './chunk-question.js'
 import { againMs, worse } from './gravity.js'
 import type { Node } from './node.js'
 import { NodeOrder, type NodeOrderOptions } from './node-order.js'
-import { isPassing } from './passing.js'
+import { isPassing, isUnproven, unproven } from './passing.js'
 
-/** So many nodes at most are queried for one chunk, where so many are named. */
+/** So many nodes at most are queried for one chunk, where so many are named, and gateways beside them. */
 const queriedMax = 50
 
 /** A node that sent nothing for so long is not left, but the next one gets the request, too. */
@@ -40,7 +40,7 @@ export interface ChunkNodesParts {
   readonly holders: ChunkHolders
   /** False: a silent node is waited for alone. For whoever waits for a turn before each request: that is no silence of a node. */
   readonly hedges: boolean
-  /** Runs an attempt at a node, and keeps account of its failures. */
+  /** Runs an attempt at a node, and keeps account of its failures. An unproven chunk is none yet. */
   readonly run: (node: Node, attempt: (node: Node) => Promise<Chunk | Refusal>) => Promise<Chunk | Refusal>
 }
 
@@ -62,6 +62,15 @@ export interface ChunkWish {
   readonly check: ((chunk: Chunk) => true | Refusal) | undefined
 }
 
+/** What the answers to one wish have shown so far. */
+interface Inquiry extends ChunkWish {
+  worst: Refusal | undefined
+  /** A node has answered "unknown". Many gateways give no chunks at all, so an "unknown" of theirs says less. */
+  isLacking: boolean
+  /** Who sent a chunk that does not prove. */
+  readonly unproven: Map<Node, Refusal>
+}
+
 /**
  * Queries nodes for a chunk, and gateways, in the operator's order. Of either, those that had its neighbours come first, then
  * those that the operator prefers, then the others.
@@ -78,23 +87,34 @@ export class ChunkNodes {
 
   /**
    * Asks node after node until one sends the chunk; where all had a failure that may pass, once more after a pause. A node that
-   * is avoided now is not queried after another one has answered "unknown". Refusals as those of a `Chain`.
+   * is avoided now is not queried after another node, no gateway, has answered "unknown". Who sent an unproven chunk counts as
+   * failed only where another one sent one that proves: else our own place of it may be wrong. Refusals as those of a `Chain`.
    */
   async ask(wish: ChunkWish): Promise<Chunk | Refusal> {
-    const { options, nodes } = this.parts
-    let worst: Refusal | undefined
-    let left = Math.max(options.attemptsMax, Math.min(nodes.length, queriedMax))
+    const inquiry: Inquiry = { ...wish, worst: undefined, isLacking: false, unproven: new Map() }
+    let left = this.#attemptsMax()
     for (let waitMs = againMs; left > 0; waitMs *= 2) {
-      const ranked = this.#ranked(wish.offset).slice(0, left)
+      const open = this.#ranked(wish.offset).filter((node) => !inquiry.unproven.has(node))
+      const ranked = open.slice(0, left)
       left -= ranked.length
-      const outcome = await this.#round(ranked, wish, worst)
-      if (!isRefusal(outcome) || outcome === gaveUp) return outcome
-      worst = outcome
-      if (!isPassing(worst) || left <= 0) return worst
+      const outcome = await this.#round(ranked, inquiry)
+      if (outcome !== undefined) return outcome
+      const { worst } = inquiry
+      if (worst === undefined || !isPassing(worst) || left <= 0 || ranked.length === 0) break
       await pause(waitMs, wish.signal)
       if (wish.signal?.aborted === true) return gaveUp
     }
+    let { worst } = inquiry
+    for (const refusal of inquiry.unproven.values()) worst = worse(worst, refusal)
     return worst ?? refuse('upstream', 'self', 'no node to ask')
+  }
+
+  /** Enough for each node after all gateways: what gateways lack, a node may have. */
+  #attemptsMax(): number {
+    const { options, nodes, gateways } = this.parts
+    const others = nodes.filter((node) => gateways.nodes.has(node)).length
+    const own = Math.min(nodes.length - others, queriedMax)
+    return Math.max(options.attemptsMax, own + Math.min(others, gateways.queriedMax))
   }
 
   #ranked(offset: number): Node[] {
@@ -110,25 +130,18 @@ export class ChunkNodes {
   }
 
   /**
-   * The first chunk that one of the nodes sends. A silent node is not waited for alone: the next one is queried, too, and
-   * the first answer counts. `worst`: the refusal of earlier rounds.
+   * The first chunk that one of the nodes sends; undefined where none did. A silent node is not waited for alone: the next one
+   * is queried, too, and the first answer counts.
    */
-  async #round(
-    nodes: readonly Node[],
-    wish: ChunkWish,
-    worst: Refusal | undefined,
-  ): Promise<Chunk | Refusal> {
+  async #round(nodes: readonly Node[], inquiry: Inquiry): Promise<Chunk | Refusal | undefined> {
     const waiting = [...nodes]
     const running = new Set<Attempt>()
-    let refusal = worst
-    const isLeftOut = (node: Node): boolean =>
-      refusal?.refused === 'unknown' && this.#order.resting(node, this.parts.clock.monotonic())
     try {
       for (let isSilent = true; ; ) {
-        while (waiting[0] !== undefined && isLeftOut(waiting[0])) waiting.shift()
+        while (waiting[0] !== undefined && this.#isLeftOut(waiting[0], inquiry)) waiting.shift()
         const next = isSilent ? waiting.shift() : undefined
-        if (next !== undefined) running.add(this.#begin(next, wish))
-        if (running.size === 0) return refusal ?? refuse('upstream', 'self', 'no node to ask')
+        if (next !== undefined) running.add(this.#begin(next, inquiry))
+        if (running.size === 0) return undefined
         const mayHedge = this.parts.hedges && waiting.length > 0 && running.size < atOnceMax
         const first = await firstOf(running, mayHedge, this.parts.clock)
         isSilent = first === undefined
@@ -137,14 +150,29 @@ export class ChunkNodes {
         if (first.outcome === gaveUp) return first.outcome
         if (!isRefusal(first.outcome)) {
           this.#noteLate(running)
+          this.#noteUnproven(inquiry.unproven.keys())
           return first.outcome
         }
-        refusal = worse(refusal, first.outcome)
+        this.#noteRefusal(inquiry, first.attempt.node, first.outcome)
         isSilent = running.size === 0
       }
     } finally {
       for (const { leave } of running) leave.abort()
     }
+  }
+
+  #isLeftOut(node: Node, { worst, isLacking, unproven: senders }: Inquiry): boolean {
+    if (!isLacking || worst?.refused !== 'unknown' || senders.size > 0) return false
+    return this.#order.resting(node, this.parts.clock.monotonic())
+  }
+
+  #noteRefusal(inquiry: Inquiry, node: Node, refusal: Refusal): void {
+    if (isUnproven(refusal)) {
+      inquiry.unproven.set(node, refusal)
+      return
+    }
+    if (refusal.refused === 'unknown' && !this.parts.gateways.nodes.has(node)) inquiry.isLacking = true
+    inquiry.worst = worse(inquiry.worst, refusal)
   }
 
   #begin(node: Node, { offset, signal, check }: ChunkWish): Attempt {
@@ -160,7 +188,7 @@ export class ChunkNodes {
       }
       const chunk = { ...parts, node: node.name }
       const held = check?.(chunk) ?? true
-      if (held !== true) return held
+      if (held !== true) return unproven(held)
       holders.note(node.name, offset, true)
       this.#lateUntil.delete(node)
       return chunk
@@ -173,6 +201,12 @@ export class ChunkNodes {
     const nowMs = this.parts.clock.monotonic()
     for (const { node, begunMs } of attempts)
       if (nowMs - begunMs >= hedgeMs) this.#lateUntil.set(node, nowMs + lateMs)
+  }
+
+  /** Another one had a chunk that proves, so that these were wrong. */
+  #noteUnproven(senders: Iterable<Node>): void {
+    const nowMs = this.parts.clock.monotonic()
+    for (const node of senders) this.#order.failed(node, nowMs)
   }
 
   #manner(node: Node): ChunkManner {

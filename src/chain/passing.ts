@@ -25,3 +25,16 @@ export function pending(refusal: Refusal): PendingRefusal {
 export function isPending(refusal: Refusal): boolean {
   return 'isPending' in refusal
 }
+
+/** A refusal for a chunk that does not prove: its sender is wrong, or the place where we expect it. */
+export interface UnprovenRefusal extends Refusal {
+  readonly isUnproven: true
+}
+
+export function unproven(refusal: Refusal): UnprovenRefusal {
+  return { ...refusal, isUnproven: true }
+}
+
+export function isUnproven(refusal: Refusal): boolean {
+  return 'isUnproven' in refusal
+}

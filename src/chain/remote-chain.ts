@@ -25,7 +25,7 @@ import { blockHeightOf, winstonOf } from './json-fields.js'
 import { distinct, Node, type NodeAnswer, type NodeRequest } from './node.js'
 import { readAnchor, readBlock, readInfo, readOffset, readPending, readStatus } from './node-answers.js'
 import { NodeOrder } from './node-order.js'
-import { isPassing } from './passing.js'
+import { isPassing, isUnproven } from './passing.js'
 import { readTransaction } from './read-transaction.js'
 import type { ChainOptions } from './remote-chain-options.js'
 import { absenceRefusal, readChunkPosted, readTransactionPosted } from './verdict.js'
@@ -283,7 +283,7 @@ export class RemoteChain implements Chain {
       node.underWay -= 1
     })
     if (!isRefusal(outcome) || outcome.refused === 'unknown') this.#nodeOrder.succeeded(node)
-    else if (outcome !== gaveUp && outcome.refused !== 'malformed') {
+    else if (outcome !== gaveUp && outcome.refused !== 'malformed' && !isUnproven(outcome)) {
       this.#nodeOrder.failed(node, this.#clock.monotonic())
     }
     return outcome

@@ -163,6 +163,49 @@ t.test('wrong chunks of preferred nodes are passed over', async (t) => {
   t.match(chunk, { node: right })
 })
 
+t.test('a gateway that has no chunk never stands in for a node that rests', async (t) => {
+  let isBroken = true
+  const node = await nodeThat(t, (request, response) => {
+    if (isBroken) response.writeHead(400 + 3).end()
+    else having(request, response)
+  })
+  const gateway = await nodeThat(t, lacking)
+  for (const place of ['before', 'behind'] as const) {
+    isBroken = true
+    const chunkGateways = { urls: [gateway.url], place, queriedMax: 5 }
+    const chain = new RemoteChain({ ...patient, nodes: [node.url], chunkGateways }, systemClock)
+    t.teardown(() => chain.close())
+    t.match(await chain.chunk(7), { refused: 'upstream' }, 'the node is resting from now on')
+    t.match(await chain.chunk(8), { refused: 'upstream' }, 'not unknown: no node has stated so')
+    isBroken = false
+    t.notOk(isRefusal(await chain.chunk(9)), 'it is queried while it rests')
+  }
+})
+
+t.test('nodes are queried for a chunk however many gateways come first', async (t) => {
+  const gateways = await Promise.all(Array.from({ length: 60 }, () => nodeThat(t, lacking)))
+  const chunkGateways = { urls: gateways.map(({ url }) => url), place: 'before', queriedMax: 60 } as const
+  const { chain } = await stage(t, { preferred: [], others: [having] }, { chunkGateways })
+  t.notOk(isRefusal(await chain.chunk(7)))
+})
+
+t.test(
+  'an unproven chunk counts against its sender only where another one has a chunk that proves',
+  async (t) => {
+    const wrong = refuse('forged', 'upstream', 'wrong')
+    const agreeing = await stage(t, { preferred: [], others: [having, having, lacking] })
+    t.match(await agreeing.chain.chunk(7, undefined, () => wrong), { refused: 'forged' })
+    t.notOk(isRefusal(await agreeing.chain.chunk(8)), 'all agree, so none rests, and none is left out')
+    const { chain, others } = await stage(t, { preferred: [], others: [having, having, having] })
+    const requests = (): number[] => others.map(({ requested }) => new Set(offsetsOf({ requested })).size)
+    const right = others[2]?.url
+    t.notOk(isRefusal(await chain.chunk(9, undefined, ({ node }) => (node === right ? true : wrong))))
+    const before = requests()
+    t.notOk(isRefusal(await chain.chunk(10)))
+    t.same(requests(), [before[0], before[1], before[2]! + 1], 'those that were wrong rest')
+  },
+)
+
 t.test('content whose chunks do not come in time is had from the next source', async (t) => {
   const { chain, post } = await weave(t)
   const body = randomBytes(300_000)
