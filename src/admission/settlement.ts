@@ -225,9 +225,7 @@ export class Cashier {
   async #take(order: PaymentOrder, verified: () => void): Promise<CashierReply> {
     const { facilitator, ledger, clock, log } = this.parts
     const answer = await facilitator.verify(order.message, order.payer)
-    if (answer.verdict === 'nothing') {
-      return { state: 'down' }
-    }
+    if (answer.verdict === 'nothing') return { state: 'down' }
     const used = answer.verdict === 'invalid' && usedReasons.has(answer.reason)
     const taken = used ? await this.#shared.taken(order) : undefined
     if (taken === 'asked') return { state: 'pending' }
@@ -265,6 +263,7 @@ export class Cashier {
       const ownership = await this.#own(record)
       if (ownership === 'ours') return this.#settle(record, true, isOnce)
       if (ownership === 'other') return this.#fail(record, 'invalid_exact_evm_nonce_already_used', false)
+      if (isOnce) return this.#fail(record, 'unexpected_settle_error', true, true)
       await this.#pause(tries)
     }
     return { state: 'pending' }

@@ -1,3 +1,4 @@
+import { type Clock, withinTime } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import type { Cashier } from '../../admission/settlement.js'
 import { type Fence, Lead } from '../../ledger/lead.js'
@@ -11,9 +12,9 @@ export interface LeftSettlementsParts {
   readonly cashier: Pick<Cashier, 'takeUp' | 'find'>
   /** Whether a node of the chain is configured that reports transfers. */
   readonly hasChain: boolean
-  /** The same as in `SharedSettlementsOptions`. */
+  /** The same as in `SharedSettlementsOptions`. One settlement holds up the others no longer than that. */
   readonly leftMs: number
-  readonly now: () => number
+  readonly clock: Clock
   readonly log: Log
 }
 
@@ -31,7 +32,7 @@ const unanswered = 'unexpected_settle_error'
 /**
  * Finishes settlements that another payment service with the same ledger requested and left, because it died. A second request
  * does no harm: the nonce settles once, and the ledger credits a payment once. Each settlement has a time of its own for the next
- * attempt, so those that cannot be decided keep no others waiting.
+ * attempt, so those that cannot be decided keep no others waiting. One that takes too long goes on beside the others.
  */
 export class LeftSettlements {
   #isWorking = false
@@ -62,7 +63,7 @@ export class LeftSettlements {
 
   async #work(fence: Fence): Promise<number> {
     // What is tried again later waits for the next call, so that this one ends.
-    const startMs = this.parts.now()
+    const startMs = this.parts.clock.now()
     let ended = 0
     for (;;) {
       const batch = await this.#due(startMs)
@@ -70,12 +71,11 @@ export class LeftSettlements {
       let leads = true
       const lane = async (): Promise<void> => {
         for (const settlement of line) {
-          const outcome = await this.#end(settlement)
+          const outcome = await this.#finishInTime(settlement, fence)
           if (this.#closed || !leads) return
-          if (outcome !== 'ended') this.#postpone(settlement, outcome)
-          else if (await this.parts.claims.forget(settlement, fence)) ended += 1
-          // Another service has begun to lead meanwhile, or it was requested anew.
-          else leads = false
+          if (outcome === 'ended') ended += 1
+          else if (outcome === 'superseded') leads = false
+          else this.#postpone(settlement, outcome)
         }
       }
       await Promise.all(Array.from({ length: atOnceMax }, lane))
@@ -104,12 +104,32 @@ export class LeftSettlements {
     const key = keyOf(settlement)
     const { tries } = this.#next.get(key) ?? { tries: 0 }
     const pauseMs = outcome === 'open' ? retryMs : Math.min(retryMs * 2 ** tries, retryMaxMs)
-    const dueMs = this.parts.now() + pauseMs
+    const dueMs = this.parts.clock.now() + pauseMs
     this.#next.set(key, { dueMs, tries: outcome === 'open' ? tries : tries + 1 })
   }
 
+  /** As `#finish`, within `leftMs`. One that takes longer goes on: its tokens may be paid for, and not be credited yet. */
+  async #finishInTime(settlement: RequestedSettlement, fence: Fence): Promise<Outcome> {
+    const { clock, leftMs, log } = this.parts
+    const { payment } = settlement.record
+    const finishing = this.#finish(settlement, fence).catch((error: unknown): Outcome => {
+      log.error({ err: error, payment }, 'a payment that another service left open cannot be ended now')
+      return 'away'
+    })
+    const outcome = await withinTime(clock, leftMs, finishing, 'late' as const)
+    if (outcome !== 'late') return outcome
+    log.warn({ payment }, 'a payment that another service left open takes long: others come before it')
+    return 'away'
+  }
+
+  async #finish(settlement: RequestedSettlement, fence: Fence): Promise<Outcome> {
+    const outcome = await this.#end(settlement)
+    if (outcome !== 'ended' || this.#closed) return outcome
+    return (await this.parts.claims.forget(settlement, fence)) ? 'ended' : 'superseded'
+  }
+
   async #end(settlement: RequestedSettlement): Promise<'ended' | 'open' | 'away'> {
-    const { ledger, claims, cashier, hasChain, now, log } = this.parts
+    const { ledger, claims, cashier, hasChain, clock, log } = this.parts
     const { asker, record } = settlement
     const { payment, units, payer } = record
     if ((await ledger.transfer(usdcTransferId(payment))) !== undefined) return 'ended'
@@ -120,7 +140,7 @@ export class LeftSettlements {
     if (end === undefined) return 'open'
     const isAway = end.doubtful === true && (hasChain || end.reason === unanswered)
     if (!isAway) return 'ended'
-    if (record.validBefore * 1000 + givenUpMs > now()) return 'away'
+    if (record.validBefore * 1000 + givenUpMs > clock.now()) return 'away'
     log.error(
       { payment, units, payer },
       'a payment that another service left open is given up: check on chain whether it was made',
@@ -128,6 +148,12 @@ export class LeftSettlements {
     return 'ended'
   }
 }
+
+/**
+ * `open`: it is under way. `away`: it cannot be decided now. `superseded`: another service has begun to lead, or it was requested
+ * anew.
+ */
+type Outcome = 'ended' | 'open' | 'away' | 'superseded'
 
 interface Attempt {
   /** When it is looked at again. */

@@ -137,7 +137,7 @@ export class X402Processor {
       cashier: this.cashier,
       hasChain: rpc !== undefined,
       leftMs: claimOptions.leftMs,
-      now: clock.now,
+      clock,
       log,
     })
     // One unit for each "byte", so that the amount is charged as it is.
