@@ -112,7 +112,7 @@ export class ContentTier {
       store,
       keys: this.#keys,
       packed: (id) => this.#records.place(id),
-      wrong: (id, isPackGone) => this.#wrong(id, isPackGone),
+      wrong: (id, _, isPackGone) => this.#wrong(id, isPackGone),
       read: (outcome) => meters.read(outcome),
     })
     this.source = {

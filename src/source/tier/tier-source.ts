@@ -23,8 +23,11 @@ export interface TierSourceParts {
   readonly keys: Pick<TierKeys, 'pack' | 'object'>
   /** What is known of the packs; undefined: nothing may be read of them. */
   readonly packed: (id: Id) => StoredPlace | undefined
-  /** A packed object is gone, or not what its directory says. */
-  readonly wrong: (id: Id, isPackGone: boolean) => void
+  /**
+   * A content is not what the store says, or its pack is gone. `pack`: where it was read, which `packed` may no longer name;
+   * undefined: from an object of its own.
+   */
+  readonly wrong: (id: Id, pack: string | undefined, isPackGone: boolean) => void
   readonly read: (outcome: ReadOutcome) => void
 }
 
@@ -82,14 +85,14 @@ export class TierSource implements Source {
     const described = { sizeBytes, dataStart, contentType: place.contentType || undefined, hints }
     const cut = cutOf(described, wanted.window)
     if (isRefusal(cut)) return cut
-    if (cut.end < cut.start) return this.#found(wanted, described, undefined, 'packed')
+    if (cut.end < cut.start) return this.#found(wanted, described, undefined, place.pack)
     const window = { start: offset + cut.start, end: offset + cut.end }
     const object = namedObject(place.pack)
     const key = object === undefined ? keys.pack(place.pack) : keys.object(object)
     const found = await store.get(key, window, signal)
-    if (!isRefusal(found)) return this.#found(wanted, described, found, 'packed')
+    if (!isRefusal(found)) return this.#found(wanted, described, found, place.pack)
     if (found.refused === 'unknown' || found.refused === 'unsatisfiable') {
-      wrong(wanted.id, found.refused === 'unknown')
+      wrong(wanted.id, place.pack, found.refused === 'unknown')
       return unknownEverywhere()
     }
     return found
@@ -100,7 +103,7 @@ export class TierSource implements Source {
     const key = keys.object(wanted.id)
     if (wanted.window === undefined) {
       const found = await store.get(key, undefined, signal)
-      return isRefusal(found) ? found : this.#found(wanted, describe(found), found, 'object')
+      return isRefusal(found) ? found : this.#found(wanted, describe(found), found, undefined)
     }
     // Where the payload begins is not known before: so much more is requested that it is within what comes.
     const { start, end } = wanted.window
@@ -115,19 +118,22 @@ export class TierSource implements Source {
     const from = cut.start - start
     if (cut.end <= wide.part.end) {
       const body = cutPieces(wide.body, from, cut.end - start + 1, 'read')
-      return this.#found(wanted, described, { ...wide, body }, 'object')
+      return this.#found(wanted, described, { ...wide, body }, undefined)
     }
     wide.drop()
     const found = await store.get(key, cut, signal)
-    return isRefusal(found) ? found : this.#found(wanted, described, found, 'object')
+    return isRefusal(found) ? found : this.#found(wanted, described, found, undefined)
   }
 
-  /** `opened`: the object from its first byte on, or the window of its payload; absent: the payload is empty. */
+  /**
+   * `opened`: the object from its first byte on, or the window of its payload; absent: the payload is empty. `pack`: as in
+   * `wrong`.
+   */
   async #found(
     wanted: Wanted,
     { sizeBytes, dataStart, contentType, hints }: Described,
     opened: ObjectBody | undefined,
-    outcome: ReadOutcome,
+    pack: string | undefined,
   ): Promise<Found | Refusal> {
     if (dataStart > sizeBytes) {
       opened?.drop()
@@ -140,8 +146,8 @@ export class TierSource implements Source {
     const isWhole = wanted.window === undefined && dataStart > 0
     const pieces = isWhole ? opened?.body[Symbol.asyncIterator]() : undefined
     const item = pieces === undefined ? undefined : await readHeader(pieces, wanted.id, dataStart)
-    if (isRefusal(item)) return this.#doubted(wanted.id, item)
-    this.parts.read(outcome)
+    if (isRefusal(item)) return this.#doubted(wanted.id, pack, item)
+    this.parts.read(pack === undefined ? 'object' : 'packed')
     const learned: Learned =
       item === undefined
         ? contentType === undefined
@@ -152,7 +158,8 @@ export class TierSource implements Source {
       name: this.name,
       origin: this.name,
       sizeBytes: sizeBytes - dataStart,
-      body: item === undefined ? (opened?.body ?? rest(undefined)) : this.#signed(wanted.id, item, pieces),
+      body:
+        item === undefined ? (opened?.body ?? rest(undefined)) : this.#signed(wanted.id, pack, item, pieces),
       isLasting: true,
       trusted: false,
       proven: false,
@@ -161,10 +168,10 @@ export class TierSource implements Source {
     }
   }
 
-  #doubted(id: Id, refusal: Refusal): Refusal {
+  #doubted(id: Id, pack: string | undefined, refusal: Refusal): Refusal {
     if (refusal.refused === 'forged') {
       this.parts.read('forged')
-      this.parts.wrong(id, false)
+      this.parts.wrong(id, pack, false)
     }
     return refusal
   }
@@ -172,6 +179,7 @@ export class TierSource implements Source {
   /** The payload of an item, with a refusal at its end unless its owner signed it. */
   async *#signed(
     id: Id,
+    pack: string | undefined,
     { header, first }: ReadHeader,
     pieces: AsyncIterator<Uint8Array | Refusal> | undefined,
   ): AsyncGenerator<Uint8Array | Refusal, undefined> {
@@ -186,7 +194,7 @@ export class TierSource implements Source {
       yield piece
     }
     const held = verifier.finish()
-    if (held !== true) yield this.#doubted(id, held)
+    if (held !== true) yield this.#doubted(id, pack, held)
     return undefined
   }
 }

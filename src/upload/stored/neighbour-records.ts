@@ -1,4 +1,5 @@
 import { type Id, idBytes, idOfBytes } from '../../format/id.js'
+import { tryWrite } from '../../store/disk-error.js'
 import type { Environment, Table } from '../../store/lmdb.js'
 import type { GroupPlace } from './group-format.js'
 
@@ -10,6 +11,14 @@ export interface NeighbourEntry extends GroupPlace {
 export interface NeighbourPlace extends GroupPlace {
   readonly group: string
 }
+
+/**
+ * Behind the names of the tables: all of them change their names with the layout of one. A known group is not read again, so
+ * its items would be unknown if `places` alone began empty.
+ */
+const layout = '-2'
+/** Tables of earlier releases, which are emptied: all in them is read anew from the store. */
+const earlierTables = ['groups', 'names', 'items', 'places', 'members']
 
 const [idLength, numberBytes] = [32, 4] as const
 const placeBytes = 6 + 6 + 4
@@ -41,10 +50,19 @@ export class NeighbourRecords {
   readonly #members: Table
 
   constructor(private readonly environment: Environment) {
-    this.#groups = environment.table('groups')
-    this.#names = environment.table('names')
-    this.#items = environment.table('places')
-    this.#members = environment.table('members')
+    const table = (name: string): Table => environment.table(`${name}${layout}`)
+    this.#groups = table('groups')
+    this.#names = table('names')
+    this.#items = table('places')
+    this.#members = table('members')
+    const earlier = earlierTables.map((name) => environment.table(name)).filter((one) => one.count() > 0)
+    if (earlier.length === 0) return
+    // A disk that refuses keeps them until the next start.
+    tryWrite(() =>
+      environment.write(() => {
+        for (const one of earlier) one.clear()
+      }),
+    )
   }
 
   get count(): number {

@@ -35,7 +35,7 @@ export class NeighbourSource implements Source {
       store: recent,
       keys: { pack: (group) => keys.group(group), object: (id) => keys.group(id) },
       packed: (id) => this.#place(id),
-      wrong: (id, isGone) => this.#wrong(id, isGone),
+      wrong: (id, group, isGone) => this.#wrong(id, group, isGone),
       read,
     })
   }
@@ -64,8 +64,7 @@ export class NeighbourSource implements Source {
     return { pack: group, offset, sizeBytes, dataStart: headerSize, contentType }
   }
 
-  #wrong(id: Id, isGone: boolean): void {
-    const group = this.records.find(id)?.group
+  #wrong(id: Id, group: string | undefined, isGone: boolean): void {
     if (group === undefined) return
     // A disk that refuses leaves the record, and the next reader finds the same.
     tryWrite(() => (isGone ? this.records.drop([group]) : this.records.forget(id, group)))

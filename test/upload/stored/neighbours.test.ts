@@ -262,6 +262,46 @@ t.test('an item of two groups is read as long as one of them is there', async (t
   t.ok(Buffer.isBuffer(await reader.read(item.id)))
 })
 
+t.test(
+  'of two readers that meet a removed group at once, neither forgets the one that is left',
+  async (t) => {
+    for (const outcome of ['gone', 'forged'] as const) {
+      const { objects, machine, reader } = await scene(t)
+      const item = signed(2_000_000)
+      t.ok(await machine.accept(item))
+      await reader.follower.fresh()
+      const name = machine.uploads.find(item.id)?.stored ?? ''
+      const kept = objects.objects.get(keys.group(name))
+      if (kept === undefined) throw new Error('it is gone')
+      const late = name.replace(/-[0-9a-f]{16}-/, `-${'f'.repeat(16)}-`)
+      objects.objects.set(keys.group(late), kept)
+      await reader.follower.fresh()
+      t.ok(reader.records.has(late))
+      if (outcome === 'gone') objects.objects.delete(keys.group(name))
+      else objects.objects.set(keys.group(name), { ...kept, bytes: Buffer.alloc(kept.bytes.length) })
+      await Promise.all([1, 2, 3].map(() => reader.read(item.id)))
+      t.equal(reader.records.find(item.id)?.group, late, outcome)
+      const bytes = await reader.read(item.id)
+      t.ok(Buffer.isBuffer(bytes) && bytes.equals(item.payload), `${outcome}: by the group that is left`)
+    }
+  },
+)
+
+t.test('what an earlier release knew of groups is read anew', async (t) => {
+  const folder = join(scratch('neighbours'), 'db')
+  mkdirSync(folder)
+  const environment = openEnvironment(folder)
+  t.teardown(() => environment.close())
+  const earlier = { groups: 'group', names: '0001', members: '0001id', items: 'id' }
+  environment.write(() => {
+    for (const [table, key] of Object.entries(earlier))
+      environment.table(table).put(Buffer.from(key), Buffer.from('0001'))
+  })
+  const records = new NeighbourRecords(environment)
+  t.notOk(records.has('group'), 'its items are not known, so it must be read')
+  for (const table of Object.keys(earlier)) t.equal(environment.table(table).count(), 0, table)
+})
+
 t.test('a group that is not what it should be hurts nobody', async (t) => {
   const { objects, machine, reader } = await scene(t)
   const [item, other] = [signed(500_000), signed(3000)]
