@@ -24,12 +24,14 @@ export class OpenCount {
     const begunMs = this.clock.monotonic()
     if (begunMs < this.#dueMs) return undefined
     const open = await this.records.listOpen()
-    for (const [at, upload] of (open ?? []).entries()) {
+    // How long a failure took says nothing about the cost of a count: the next call tries again.
+    if (open === undefined) return undefined
+    for (const [at, upload] of open.entries()) {
       if (at % portion === portion - 1) await turn()
       each(upload)
     }
     const endedMs = this.clock.monotonic()
     this.#dueMs = endedMs + (endedMs - begunMs) * (1 / share - 1)
-    return open && new Set(open.map(({ id }) => id))
+    return new Set(open.map(({ id }) => id))
   }
 }

@@ -41,5 +41,9 @@ t.test('uploads are counted in portions, and less often where that takes long', 
   t.equal((await open.count(() => undefined))?.size, 3000)
   answers = undefined
   nowMs += 100
+  costMs = 6000
   t.equal(await open.count(() => t.fail('nothing is known')), undefined)
+  answers = uploads
+  costMs = 1
+  t.equal((await open.count(() => undefined))?.size, 3000, 'an outage costs no pause')
 })
