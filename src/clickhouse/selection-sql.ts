@@ -135,7 +135,7 @@ function hashesOf({ name, values }: Word): Sql[] {
   return values.map((value) => new Sql(tagHash(sql`${name}`.text, sql`${value}`.text)))
 }
 
-/** The table that is sorted by what the selection columnList, with the column and the values that stand first in its order. */
+/** The table that is sorted by what the selection names, with the column and the values that stand first in its order. */
 function drivenBy({ ids, owners, recipients }: Selection): {
   readonly table: RowTable
   readonly column: string | undefined

@@ -31,7 +31,7 @@ export interface EdgeListening extends Pick<ConsoleHandlerParts, 'meters' | 'clo
 }
 
 export interface EdgeListeners extends ServiceListeners {
-  /** From now on clients of responseCache answers are distinguished by these lists; undefined: nobody is limited there. */
+  /** From now on clients of cached answers are distinguished by these lists; undefined: nobody is limited there. */
   useClients(lists: Pick<CacheLimits, 'trusted' | 'exempt'> | undefined): void
 }
 

@@ -36,7 +36,7 @@ export interface ApprovalsPage {
   readonly next: string | undefined
 }
 
-/** An approval with the version that a commit expects: a refund to its account must find it conditions. */
+/** An approval with the version that a commit expects: a refund to its account must find it unchanged. */
 export interface StoredApproval {
   readonly approval: Approval
   readonly conditions: RecordChange
