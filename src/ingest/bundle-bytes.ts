@@ -42,7 +42,8 @@ export interface BundleBytesParts {
 /**
  * Opens the data of transactions to be unbundled. It comes from the store where it is proven there or can be fetched into it.
  * Else it comes chunk by chunk from nodes, each proven before its first byte is returned. Nothing is written to disk then,
- * because a bundle may be larger than the store.
+ * because a bundle may be larger than the store. `lack` is called before anything is read from nodes: where it resolves to a
+ * refusal, nothing is.
  */
 export function bundleBytes({ catalog, store, transactions, openRoot, whole, kept }: BundleBytesParts) {
   const openProven = async (id: Id, signal: AbortSignal): Promise<RootStream | undefined> => {
@@ -52,7 +53,11 @@ export function bundleBytes({ catalog, store, transactions, openRoot, whole, kep
     await blob.close()
     return undefined
   }
-  return async (id: Id, signal: AbortSignal): Promise<RootStream | Refusal> => {
+  return async (
+    id: Id,
+    signal: AbortSignal,
+    lack?: () => Promise<Refusal | undefined>,
+  ): Promise<RootStream | Refusal> => {
     const here = await openProven(id, signal)
     if (here !== undefined) return here
     // A fork may have moved it since the last look.
@@ -60,6 +65,8 @@ export function bundleBytes({ catalog, store, transactions, openRoot, whole, kep
     await kept?.bring(id, signal)
     const brought = kept === undefined ? undefined : await openProven(id, signal)
     if (brought !== undefined) return brought
+    const lacking = await lack?.()
+    if (lacking !== undefined) return lacking
     const root = await openRoot(id, signal)
     if (!isRefusal(root)) return streamOf(root, signal)
     if (root.refused !== 'unknown') return root

@@ -4,7 +4,7 @@ import { isRefusal, type Refusal } from '../format/refusal.js'
 import { openBlobRoot } from '../source/roots/blob-root.js'
 import type { BundleBytesParts, RootStream } from './bundle-bytes.js'
 
-/** A byte of a bundle that no node had. */
+/** A byte of a bundle that all nodes stated not to have. */
 export interface MissingByte {
   /** From 0. */
   readonly at: number
@@ -23,7 +23,7 @@ export type BundleProbe = (
 /**
  * Requests one chunk before a bundle is read: the one that was missing at the last look (`missing`). Where none was, the last
  * and the first one of a large bundle: whoever posts no chunks, or not all, mostly lacks one of these. Undefined: the bundle is
- * in the store, or nothing is known to be missing.
+ * in the store, or nothing is known to be missing. Nodes that are late or busy say nothing about what is missing.
  */
 export function bundleProbe(
   parts: Pick<BundleBytesParts, 'catalog' | 'store' | 'transactions' | 'openRoot'>,
@@ -43,7 +43,7 @@ export function bundleProbe(
     try {
       for (const at of placesOf(root.sizeBytes, missing))
         for await (const piece of root.stream(at, at + 1, signal))
-          if (isRefusal(piece)) return { at, refusal: piece }
+          if (isRefusal(piece)) return piece.refused === 'unknown' ? { at, refusal: piece } : undefined
       return undefined
     } finally {
       await root.close()
@@ -54,6 +54,14 @@ export function bundleProbe(
 function placesOf(sizeBytes: number, missing: number | undefined): readonly number[] {
   if (missing !== undefined && missing < sizeBytes) return [missing]
   return sizeBytes <= fewBytes ? [] : [sizeBytes - 1, 0]
+}
+
+/**
+ * Whether the whole bundle is requested of all sources before a chunk is missed: gateways may have what nodes lack. Of the first
+ * looks every second does so, then every eighth. `attempts`: looks that failed.
+ */
+export function bringsFirst(attempts: number): boolean {
+  return attempts < 8 ? attempts % 2 === 1 : attempts % 8 === 7
 }
 
 /** The same stream; `broke` is called with the offset of the first byte that could not be had. */

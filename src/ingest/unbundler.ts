@@ -9,9 +9,9 @@ import { diskOutage, isDiskError, tryWrite } from '../store/disk-error.js'
 import { countDiskError } from '../store/disk-errors.js'
 import { writePatiently } from '../store/patient-write.js'
 import { type Agenda, pauseMs, type Task } from './agenda.js'
-import type { RootStream } from './bundle-bytes.js'
+import type { bundleBytes, RootStream } from './bundle-bytes.js'
 import { type OpeningParts, type OpeningReport, type OpeningRules, openBundle } from './bundle-opening.js'
-import { type BundleProbe, watchedStream } from './bundle-probe.js'
+import { type BundleProbe, bringsFirst, watchedStream } from './bundle-probe.js'
 import { encodeBundleTask, readBundleTask } from './bundle-tasks.js'
 
 export interface UnbundlerOptions extends OpeningRules {
@@ -24,7 +24,9 @@ export interface UnbundlerOptions extends OpeningRules {
   readonly orphanLooks: number
 }
 
-export interface UnbundlerParts extends Omit<OpeningParts, 'onAdded'> {
+export interface UnbundlerParts extends Omit<OpeningParts, 'onAdded' | 'open'> {
+  /** As `bundleBytes` makes it. */
+  readonly open: ReturnType<typeof bundleBytes>
   /** As `bundleAgenda` makes it. */
   readonly agenda: Agenda
   readonly probe: BundleProbe
@@ -36,9 +38,6 @@ export interface UnbundlerParts extends Omit<OpeningParts, 'onAdded'> {
 
 /** After an error of the disk a bundle is opened again after so long. */
 const diskMs = 5000
-
-/** One look of so many is made without a probe: there may be another way to the bytes than chunks. */
-const unprobedEvery = 8
 
 /** A bundle that is being opened. */
 interface Running {
@@ -180,14 +179,16 @@ export class Unbundler {
   /** Opens the data. `broke` is called with the offset of a byte that nobody had. */
   async #open(task: Task, id: Id, broke: (at: number) => void): Promise<RootStream | Refusal> {
     const { signal } = this.#abort
-    if (task.attempts % unprobedEvery !== unprobedEvery - 1) {
-      const lack = await this.parts.probe(id, readBundleTask(task.value).missing, signal)
-      if (lack !== undefined) {
-        broke(lack.at)
-        return lack.refusal
-      }
+    const { open, probe } = this.parts
+    const lack = async (): Promise<Refusal | undefined> => {
+      const missing = await probe(id, readBundleTask(task.value).missing, signal)
+      if (missing !== undefined) broke(missing.at)
+      return missing?.refusal
     }
-    const root = await this.parts.open(id, signal)
+    const broughtFirst = bringsFirst(task.attempts)
+    const lacking = broughtFirst ? undefined : await lack()
+    if (lacking !== undefined) return lacking
+    const root = await open(id, signal, broughtFirst ? lack : undefined)
     return isRefusal(root) ? root : watchedStream(root, broke)
   }
 }

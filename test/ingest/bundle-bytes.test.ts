@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { isRefusal, type Refusal, refuse } from '../../src/format/refusal.js'
 import { type BundleBytesParts, bundleBytes } from '../../src/ingest/bundle-bytes.js'
+import { bringsFirst, bundleProbe } from '../../src/ingest/bundle-probe.js'
 import type { RootBytes } from '../../src/source/roots/root-bytes.js'
 import { someId } from '../source/rig.js'
 
@@ -71,4 +72,42 @@ t.test('bytes that cannot be proven are not fetched again', async (t) => {
   const { open, starts } = opening(data, new Map([[50, refuse('forged', 'upstream', 'wrong')]]))
   t.same(await read(open), { bytes: data.subarray(0, 50), last: 'forged' })
   t.same(starts, [0, -1])
+})
+
+t.test('other sources get a request for a bundle before a chunk of it is missed', async (t) => {
+  const steps: string[] = []
+  const parts = {
+    catalog: { attributes: () => undefined },
+    transactions: { forget: () => undefined },
+    kept: { bring: async () => void steps.push('bring') },
+    openRoot: async () => refuse('late', 'upstream', `read after ${steps.push('read')} steps`),
+  }
+  const missing = refuse('unknown', 'upstream', 'missing')
+  const lack = async () => {
+    steps.push('probe')
+    return missing
+  }
+  t.equal(await bundleBytes(parts as unknown as BundleBytesParts)(someId(), never, lack), missing)
+  t.same(steps, ['bring', 'probe'], 'and nothing is read')
+  const looks = Array.from({ length: 32 }, (_, attempts) => attempts)
+  t.same(looks.filter(bringsFirst), [1, 3, 5, 7, 15, 23, 31])
+})
+
+t.test('a chunk is missing only where nodes state so', async (t) => {
+  const probed = (piece: Refusal) =>
+    bundleProbe({
+      catalog: { attributes: () => undefined },
+      transactions: { forget: () => undefined },
+      openRoot: async () => ({
+        sizeBytes: 2_000_000,
+        async *stream() {
+          yield piece
+        },
+        close: async () => undefined,
+      }),
+    } as unknown as BundleBytesParts)(someId(), undefined, never)
+  const unknown = refuse('unknown', 'upstream', 'missing')
+  t.same(await probed(unknown), { at: 1_999_999, refusal: unknown })
+  for (const reason of ['late', 'busy', 'upstream'] as const)
+    t.equal(await probed(refuse(reason, 'upstream', 'no answer')), undefined)
 })
