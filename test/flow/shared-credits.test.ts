@@ -23,14 +23,14 @@ const jsonOf = async (url: string): Promise<Record<string, unknown>> =>
 const wincAt = async ({ urls }: Running): Promise<bigint> =>
   BigInt(String((await jsonOf(`${urls.payment}/v1/account/balance/any?address=${address}`)).winc))
 
-/** Whether the item was taken: the same again while the answer is 503, as on a busy machine. */
+/** Whether the item was taken, by this program or the other one (409). The same again while the answer is 503. */
 async function isTaken({ urls }: Running, item: Uint8Array): Promise<boolean> {
   const status = await eventually('an answer other than 503', async () => {
     const answer = await fetch(`${urls.upload}/v1/tx`, { method: 'POST', body: item })
     await answer.arrayBuffer()
     return answer.status === 503 ? undefined : answer.status
   })
-  if (![200, 202, 402].includes(status)) throw new Error(`it answers ${status}`)
+  if (![200, 202, 402, 409].includes(status)) throw new Error(`it answers ${status}`)
   return status !== 402
 }
 
