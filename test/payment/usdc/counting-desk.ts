@@ -52,7 +52,7 @@ export function countingDesk(
     unitsOf: async (bytes: number) => priceOf(bytes),
     cashier: { find: () => undefined },
     isRequested: async () => false,
-    x402: { settle, offer: () => denial, receipt: () => '' },
+    x402: { settle, offer: () => denial, receipt: () => '', isSignedByPayer: () => true },
   } as unknown as X402Processor)
   return sales
 }
