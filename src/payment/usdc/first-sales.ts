@@ -1,4 +1,4 @@
-import { isUnreadable, paymentName, type ReadPayment } from '../../admission/presented.js'
+import { isUnreadable, type Presented, paymentName, type ReadPayment } from '../../admission/presented.js'
 import type { MoneyLedger } from '../../ledger/ledger-port.js'
 import type { Transfer } from '../../ledger/transfer.js'
 import { findReservation, isSpent } from '../books/paid-items.js'
@@ -48,11 +48,16 @@ export class FirstSales {
     private readonly processor: Pick<X402Processor, 'requested' | 'identified' | 'network' | 'x402'>,
   ) {}
 
-  /** The answer to an order whose payment or identifier another item had first. Undefined: it is the first. */
+  /** The answer to an order whose payment or identifier another item had first. Undefined: it is the first, or not signed. */
   async answerTo(order: UsdcOrder, read: ReadPayment): Promise<UsdcAnswer | undefined> {
-    const { sale, itemId } = order
-    const payment = this.#signedName(read)
-    if (sale === undefined || payment === undefined || isUnreadable(read)) return undefined
+    if (isUnreadable(read)) return undefined
+    const answer = await this.#answerTo(order, read)
+    return answer !== undefined && this.#isSigned(read) ? answer : undefined
+  }
+
+  async #answerTo({ sale, itemId }: UsdcOrder, read: Presented): Promise<UsdcAnswer | undefined> {
+    const payment = paymentName(read)
+    if (sale === undefined || payment === undefined) return undefined
     const settled = await this.#transferOf(payment)
     if (settled !== undefined) {
       const { about } = settled
@@ -73,18 +78,26 @@ export class FirstSales {
 
   /** Whether a payment that its payer has signed has paid, or is about to pay, for an item of so many bytes or more. */
   async isSold(read: ReadPayment, bytes: number): Promise<boolean> {
-    const payment = this.#signedName(read)
-    if (payment === undefined) return false
-    const settled = await this.#transferOf(payment)
-    if (settled !== undefined) return Number(settled.about.bytes ?? -1) >= bytes
-    const requested = await this.processor.requested(payment)
-    const client = requested && readSaleClient(requested.client)
-    return client?.sale !== undefined && client.bytes >= bytes
+    if (isUnreadable(read)) return false
+    const payment = paymentName(read)
+    return payment !== undefined && (await this.#soldBytes(payment)) >= bytes && this.#isSigned(read)
   }
 
-  /** Names of payments are public on the chain. Only the payer may learn what they have bought, or act by that. */
-  #signedName(read: ReadPayment): string | undefined {
-    return isUnreadable(read) || !this.processor.x402.isSignedByPayer(read) ? undefined : paymentName(read)
+  /** Bytes of the item that a payment has paid for, or is about to; -1: none. */
+  async #soldBytes(payment: string): Promise<number> {
+    const settled = await this.#transferOf(payment)
+    if (settled !== undefined) return Number(settled.about.bytes ?? -1)
+    const requested = await this.processor.requested(payment)
+    const client = requested && readSaleClient(requested.client)
+    return client?.sale === undefined ? -1 : client.bytes
+  }
+
+  /**
+   * Names of payments are public on the chain. Only the payer may learn what they have bought, or act by that. The signer is
+   * recovered last of all, because nearly all payments are the first.
+   */
+  #isSigned(read: Presented): boolean {
+    return this.processor.x402.isSignedByPayer(read)
   }
 
   #transferOf(payment: string): Promise<Transfer | undefined> {

@@ -31,7 +31,8 @@ const placesEachMax = 1000
  * one network. A beginning costs little, and what it does not use comes back as credits, so no site may have all of them.
  */
 const paidPlacesMax = 50_000
-const paidPlacesOf = [paidPlacesMax / 5, paidPlacesMax / 20, placesEachMax] as const
+const paidPlacesOf = [paidPlacesMax / 5, paidPlacesMax / 20]
+
 export interface HolderTerms {
   /** Whose share it takes: an address range; undefined: of this machine, bounded by the whole alone. */
   readonly client: string | undefined
@@ -170,10 +171,10 @@ export class HeldRoom {
   /** The same for one that is paid for at its beginning. Such ones take no place of others, and make none. */
   paidPlaceFor(client: string | undefined): UploadAnswer | undefined {
     if (client !== undefined && (this.#placesOf.get(client) ?? 0) >= placesEachMax) return tooMany
-    const shares = client === undefined ? [] : [...partiesOf(client).entries()]
-    const isFull = ([level, name]: [number, string]): boolean =>
-      (this.#paidPlacesAt.get(`${level} ${name}`) ?? 0) >= (paidPlacesOf[level] ?? placesEachMax)
-    if (shares.some(isFull)) return tooMany
+    const parties = partiesOf(client ?? '')
+    const isFull = (max: number, level: number): boolean =>
+      (this.#paidPlacesAt.get(`${level} ${parties[level]}`) ?? 0) >= max
+    if (client !== undefined && paidPlacesOf.some(isFull)) return tooMany
     return this.#paidPlaces >= paidPlacesMax ? textAnswer(503, 'Too many uploads are open', again) : undefined
   }
 
