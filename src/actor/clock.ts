@@ -225,6 +225,16 @@ export async function withinTime<T, Late>(
   }
 }
 
+/** The attempt that is over first, and how; with `ms` undefined where none is within that time. The others go on. */
+export function firstOver<T, A extends { readonly over: Promise<T> }>(
+  attempts: Iterable<A & { readonly over: Promise<T> }>,
+  clock: Clock,
+  ms: number | undefined,
+): Promise<{ readonly attempt: A; readonly outcome: T } | undefined> {
+  const first = Promise.race([...attempts].map(async (attempt) => ({ attempt, outcome: await attempt.over })))
+  return ms === undefined ? first : withinTime(clock, ms, first, undefined)
+}
+
 /** Whether `work` has ended, well or not, within `ms`. */
 export async function endsWithin(work: Promise<unknown>, ms: number): Promise<boolean> {
   const patience = new AbortController()

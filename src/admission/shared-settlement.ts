@@ -17,8 +17,6 @@ export interface SharedSettlementParts {
   readonly log: Log
 }
 
-type Payment = WitnessedPayment
-
 /** Between two looks at what another gateway does. */
 const lookEveryMs = 1000
 
@@ -35,12 +33,12 @@ export class SharedSettlement {
   }
 
   /** The settlement that this gateway requested moved nothing. */
-  async clear({ payment }: Payment): Promise<void> {
+  async clear({ payment }: WitnessedPayment): Promise<void> {
     await this.#attempt(() => this.parts.claims?.clear(payment))
   }
 
   /** The transaction by which another gateway took it for the same buckets; `asked`: one requested it; undefined: none did. */
-  async taken(order: Payment): Promise<`0x${string}` | 'asked' | undefined> {
+  async taken(order: WitnessedPayment): Promise<`0x${string}` | 'asked' | undefined> {
     const standing = await this.#standing(order)
     if (standing === 'asked') return 'asked'
     const seen = await this.parts.witness?.moved(order)
@@ -58,7 +56,7 @@ export class SharedSettlement {
 
   /** The same, when the other gateway is done; `asked` only after `untilMs` (monotonic), or when `isOver`. */
   async takenInTheEnd(
-    order: Payment,
+    order: WitnessedPayment,
     untilMs: number,
     isOver: () => boolean,
   ): Promise<`0x${string}` | 'asked' | undefined> {
@@ -72,7 +70,7 @@ export class SharedSettlement {
     }
   }
 
-  async #standing({ payment }: Payment): Promise<ClaimState> {
+  async #standing({ payment }: WitnessedPayment): Promise<ClaimState> {
     const { claims } = this.parts
     if (claims === undefined) return 'nobody'
     const standing = await this.#attempt(() => claims.look(payment))

@@ -101,7 +101,7 @@ function lostIn({ segment, isRemoved }: LiveSegment, damaged: readonly number[])
   if (own === undefined) return '; the file is gone'
   try {
     for (const found of salvagedRows(own, isRemoved)) {
-      if (!('row' in found) || found.row === undefined) lost.add(found)
+      if (!('row' in found)) lost.add(found)
     }
   } finally {
     own.close()

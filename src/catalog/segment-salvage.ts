@@ -58,7 +58,7 @@ export class SegmentSalvage {
       yield* this.#pause()
     }
     for (const found of salvagedRows(this.segment, this.isLeftOut)) {
-      if ('row' in found && found.row !== undefined) this.#batch.add(found.row)
+      if ('row' in found) this.#batch.add(found.row)
       else this.lost.add(found)
       yield* this.#pause()
     }

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { type Clock, pause, withinTime } from '../actor/clock.js'
+import { type Clock, firstOver, pause } from '../actor/clock.js'
 import { gaveUp } from '../actor/fair-slots.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Chunk } from './chain.js'
@@ -49,11 +49,6 @@ interface Attempt {
   readonly begunMs: number
   readonly leave: AbortController
   readonly over: Promise<Chunk | Refusal>
-}
-
-interface Over {
-  readonly attempt: Attempt
-  readonly outcome: Chunk | Refusal
 }
 
 export interface ChunkWish {
@@ -143,7 +138,7 @@ export class ChunkNodes {
         if (next !== undefined) running.add(this.#begin(next, inquiry))
         if (running.size === 0) return undefined
         const mayHedge = this.parts.hedges && waiting.length > 0 && running.size < atOnceMax
-        const first = await firstOf(running, mayHedge, this.parts.clock)
+        const first = await firstOver(running, this.parts.clock, mayHedge ? hedgeMs : undefined)
         isSilent = first === undefined
         if (first === undefined) continue
         running.delete(first.attempt)
@@ -215,11 +210,4 @@ export class ChunkNodes {
     if (known === undefined) this.#manners.set(node, manner)
     return manner
   }
-}
-
-/** The attempt that is over first; undefined where `mayHedge` and all were silent for `hedgeMs`. */
-function firstOf(attempts: Iterable<Attempt>, mayHedge: boolean, clock: Clock): Promise<Over | undefined> {
-  const all = [...attempts].map(async (attempt): Promise<Over> => ({ attempt, outcome: await attempt.over }))
-  const first = Promise.race(all)
-  return mayHedge ? withinTime(clock, hedgeMs, first, undefined) : first
 }

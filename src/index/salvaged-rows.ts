@@ -4,9 +4,9 @@ import type { SegmentRow } from './segment-row.js'
 
 /** A row of a segment that has damaged pages, or what cannot be read of it. */
 export type Salvaged =
-  | { readonly number: number; readonly row: SegmentRow }
+  | { readonly row: SegmentRow }
   /** One row of this block. */
-  | { readonly number: number; readonly row: undefined; readonly height: number }
+  | { readonly height: number }
   /** Rows whose places in the chain cannot be read: they are in blocks from `from` to `to`. */
   | { readonly lost: number; readonly from: number; readonly to: number }
 
@@ -27,7 +27,7 @@ export function* salvagedRows(segment: Segment, isLeftOut?: (row: number) => boo
     for (let number = group.first; number < group.end; number += 1) {
       if (isLeftOut?.(number) === true) continue
       const row = unlessDamaged(() => segment.row(number))
-      yield row === undefined ? { number, row, height } : { number, row }
+      yield row === undefined ? { height } : { row }
     }
   }
   if (next < footer.rowCount) yield { lost: footer.rowCount - next, from: height, to: footer.highest }

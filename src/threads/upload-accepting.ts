@@ -84,8 +84,8 @@ export function openUploadAccepting(
   const watching = { clock: systemClock, logger: log, closing: closing.signal }
   const known = openKnown(tools, records, inBlock, blockedOwners)
   const money = openMoney(given, tools, records, known.scan)
-  const { credits, usdc, charging, sharing } = money
-  const bought = sellerOf(usdc, serviceOf(given, records))
+  const { credits, charging, sharing } = money
+  const bought = sellerOf(money)
   const selling = new ItemSelling({ sales, log: intake, ...watching, ...bought })
   const stored = openStoredUploads(given, tools, records, signing, {
     onBrought: (items) => taken(given, items, { inner, charging, announcer, scan: known.scan }),
@@ -245,16 +245,17 @@ function announceAll(items: readonly AcceptedItem[], logFolder: string, announce
 interface Money extends Pick<ServiceLine, 'credits' | 'usdc'> {
   readonly charging: Charging
   readonly sharing?: Sharing
+  readonly service: ServiceOfSeveral | undefined
   /** Asks the payment service nothing more. */
   closePayment(): Promise<void>
   close(): Promise<void>
 }
 
 /** How items are sold one by one, and by which of several services. */
-function sellerOf(
-  usdc: ServiceLine['usdc'],
-  service: ServiceOfSeveral | undefined,
-): Pick<UploadAccepting, 'usdc' | 'service'> {
+function sellerOf({
+  usdc,
+  service,
+}: Pick<Money, 'usdc' | 'service'>): Pick<UploadAccepting, 'usdc' | 'service'> {
   return { ...(usdc === undefined ? {} : { usdc }), ...(service === undefined ? {} : { service }) }
 }
 
@@ -289,7 +290,9 @@ function openMoney(
   const bought = usdc === undefined || sandboxRules(given.settings) !== undefined ? {} : { usdc }
   const posters = new KnownPosters(uploads.environment)
   const reposts = new RepostCheck(history, posters, systemClock, scan)
-  if (credits === undefined) return { ...bought, charging: new FreeOnly(pools, reposts), closePayment, close }
+  const service = serviceOf(given, { pools, sharedItems })
+  const shared = { ...bought, service, closePayment, close }
+  if (credits === undefined) return { ...shared, charging: new FreeOnly(pools, reposts) }
   const { signal } = closing
   const charging = new CreditCharging(
     pools,
@@ -298,10 +301,10 @@ function openMoney(
     reposts,
     systemClock,
     signal,
-    serviceOf(given, { pools, sharedItems }),
+    service,
   )
   const sharing = new Sharing(credits, history, posters, systemClock)
-  return { ...bought, credits, charging, sharing, closePayment, close }
+  return { ...shared, credits, charging, sharing }
 }
 
 /** Reads the index of this program's gateway, where it has one. */

@@ -150,10 +150,10 @@ export class SharedSettlements implements SettlementClaims {
     if (named === undefined) return []
     const { key, sale } = named
     const known = await this.ledger.record(identifierKind, key)
+    if (known === undefined || (JSON.parse(known.value) as IdentifiedSale).payment !== sale.payment) return []
     const requests = await this.ledger.records(kind, `${sale.payment} `, '', 2)
     const isSettled = (await this.ledger.transfer(usdcTransferId(sale.payment))) !== undefined
-    if (known === undefined || requests.length > 1 || isSettled) return []
-    if ((JSON.parse(known.value) as IdentifiedSale).payment !== sale.payment) return []
+    if (requests.length > 1 || isSettled) return []
     return [{ kind: identifierKind, key, value: undefined, expected: known.version }]
   }
 

@@ -1,4 +1,4 @@
-import { type Clock, withinTime } from '../../actor/clock.js'
+import { type Clock, firstOver } from '../../actor/clock.js'
 import { type AnySignal, LazySignal } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { unknownEverywhere, weightier } from '../refusals.js'
@@ -73,17 +73,18 @@ export class TrustedGateways implements Source {
       const [oldest] = running
       if (oldest === undefined) return refusal ?? unknownEverywhere()
       const mayHedge = atOnce === 1 && waiting.length > 0
-      const first = await this.#firstOf(running, mayHedge ? oldest.known.health.patienceMs : undefined)
+      const patienceMs = mayHedge ? oldest.known.health.patienceMs : undefined
+      const first = await firstOver(running, this.clock, patienceMs)
       if (first === undefined) {
         atOnce = 2
         continue
       }
       running.delete(first.attempt)
-      if (!isRefusal(first.found)) {
+      if (!isRefusal(first.outcome)) {
         for (const attempt of running) this.#lose(attempt)
-        return first.found
+        return first.outcome
       }
-      refusal = weightier(refusal, first.found)
+      refusal = weightier(refusal, first.outcome)
     }
   }
 
@@ -115,16 +116,6 @@ export class TrustedGateways implements Source {
     if (!isRefusal(found) || isAnswer(found)) health.answered(trial)
     else if (!leave.aborted) health.silent(trial)
     return found
-  }
-
-  /** The attempt that is over first; undefined where none is within `ms`. */
-  #firstOf(
-    running: Iterable<Attempt>,
-    ms: number | undefined,
-  ): Promise<{ attempt: Attempt; found: RawFound | Refusal } | undefined> {
-    const all = [...running].map(async (attempt) => ({ attempt, found: await attempt.over }))
-    const first = Promise.race(all)
-    return ms === undefined ? first : withinTime(this.clock, ms, first, undefined)
   }
 
   /** Another one was quicker: ends the request, and lets go of an answer that came in the same moment. */

@@ -116,7 +116,11 @@ export class UpstreamAnswer implements Answering, AsyncIterableIterator<Piece, u
       this.#give({ done: false, value: piece })
       return
     }
-    if (!this.#waiting.add(piece)) this.#copied(piece)
+    if (!this.#waiting.add(piece)) {
+      // It was copied.
+      if (this.#isRoomed) rooms.give(piece)
+      else this.#reuse(piece)
+    }
     if (this.#takeAll !== undefined) this.#awaitMore(this.#takeAll.maxBytes)
     else if (this.#waiting.sizeBytes >= aheadMaxBytes) this.#exchange?.pause()
   }
@@ -186,14 +190,14 @@ export class UpstreamAnswer implements Answering, AsyncIterableIterator<Piece, u
       this.#spare.push(new Uint8Array(piece.buffer))
   }
 
-  #copied(piece: Uint8Array): void {
-    if (this.isLasting && this.sharesMemory) rooms.give(piece)
-    else this.#reuse(piece)
+  /** Pieces lie in memory of `rooms`. */
+  get #isRoomed(): boolean {
+    return this.isLasting && this.sharesMemory
   }
 
   /** The pieces that `collect` gave are read no more: their memory is used for other bodies. */
   release(): void {
-    if (!this.#over || !this.isLasting || !this.sharesMemory) return
+    if (!this.#over || !this.#isRoomed) return
     for (const piece of this.#waiting.pieces) rooms.give(piece)
     this.#waiting.clear()
   }

@@ -134,8 +134,9 @@ export class OpenUploads implements FinishingHost {
     const ids = await this.#count.count((one) => {
       this.#countKept(this.#live.get(one.id) ?? this.#enterAs(one, new Map()), one.bytes, one.files)
     })
-    for (const [id, live] of ids === undefined ? [] : this.#live)
-      if (ids?.has(id) === false && live.seenMs < begunMs && !this.#isTried(id)) this.#forget(id)
+    if (ids !== undefined)
+      for (const [id, live] of this.#live)
+        if (!ids.has(id) && live.seenMs < begunMs && !this.#isTried(id)) this.#forget(id)
     const around = await records.lookAround()
     if (around === undefined || this.#closing.signal.aborted) return
     for (const id of around.left) await this.#goOn(id).catch(diskAnswer)

@@ -234,13 +234,12 @@ export class UsdcUploads {
     if (isRefusal(paid)) return { answer: pendingAnswer, isOpen: true }
     if ('paid' in paid) return paid
     const { elsewhere, first } = paid
-    if (elsewhere !== undefined && first !== undefined) {
+    if (elsewhere !== undefined) {
       const answer = elsewhereAnswer(elsewhere, this.parts.service)
+      // Held for another service, which may be this one under an earlier name: what is stored here stays until that is over.
+      if (first === undefined) return { answer, isOpen: elsewhere === 'held' }
       return { answer, isOpen: false, ...(first === 'pending' ? {} : { first }) }
     }
-    if (elsewhere !== undefined)
-      // Held for another service, which may be this one under an earlier name: what is stored here stays until that is over.
-      return { answer: elsewhereAnswer(elsewhere, this.parts.service), isOpen: elsewhere === 'held' }
     return { answer: answered(paid), isOpen: paid.status === 503, isUnsent: isUnsent(paid) }
   }
 }
