@@ -1,7 +1,7 @@
 // Runs tests over addons that were built with sanitizers (`node native/build.mjs --sanitize`): those that are named, else all that
 // touch the addons. The first fault that a sanitizer reports ends its test, and this with code 1.
 import { spawnSync } from 'node:child_process'
-import { readdirSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { inTurns, ran } from './processes.mjs'
@@ -13,7 +13,7 @@ const usual = [
     'fuzz/gateway',
     'native/rubbish',
     'native/mapped',
-    'native/repeats',
+    'native/cache-table',
     'admission/native-buckets',
     'native/digest',
     'native/ed25519',
@@ -30,6 +30,11 @@ const usual = [
 ]
 const named = process.argv.slice(2)
 const files = (named.length > 0 ? named : usual).map((name) => join(root, 'dist/test', `${name}.test.js`))
+const absent = files.filter((file) => !existsSync(file))
+if (absent.length > 0) {
+  process.stderr.write(`no such test: ${absent.join(', ')}\n`)
+  process.exit(1)
+}
 
 const found = spawnSync('c++', ['-print-file-name=libasan.so'], { encoding: 'utf8' }).stdout?.trim() ?? ''
 if (!found.includes('/')) {

@@ -541,6 +541,20 @@ t.test('every file that a comment of the source names exists', (t) => {
   t.end()
 })
 
+t.test('the tests that are run once more in another way exist', async (t) => {
+  const text = ['.ci/run', 'test/sanitized.mjs']
+    .map((path) => readFileSync(join(root, path), 'utf8'))
+    .join('\n')
+  const named = [
+    ...text.matchAll(/\b(?:admission|fuzz|gateway|http|native|store)\/[a-z\d-]+(?![\w.$-])/g),
+  ].map(([name]) => name)
+  t.ok(named.length > 15)
+  t.strictSame(
+    named.filter((name) => !existsSync(join(root, `test/${name}.test.ts`))),
+    [],
+  )
+})
+
 t.test('every file that a document names exists', async (t) => {
   const pages = ['docs/decisions', 'docs/measurements'].flatMap((folder) =>
     readdirSync(join(root, folder)).map((name) => `${folder}/${name}`),

@@ -179,15 +179,17 @@ t.test('rows leave the tables also where a page that they do not need is damaged
   let isOut = false
   for (let commits = 0; commits < 20_000 && !isOut; commits += 1) isOut = await leaves()
   t.ok(isOut)
-  t.same(
-    checkIndex(tables).problems.filter((problem) => !problem.startsWith("the owner's key")),
-    [],
-  )
+  t.same(problemsIn(tables), [])
   await environment.close()
   await keeper.close()
 })
 
-t.test('a damaged segment is not merged, and all others are', async (t) => {
+/** What is wrong with an index. Owners of made-up blocks have keys of other addresses. */
+function problemsIn(tables: ReturnType<typeof openIndexTables>): string[] {
+  return checkIndex(tables).problems.filter((problem) => !problem.startsWith("the owner's key"))
+}
+
+t.test('a damaged segment is mended before it is merged, and all others are merged', async (t) => {
   const path = scratch('damaged-merge')
   const flush = { rows: 20, forkDepth: 0, merges: { segmentsAlike: 3, levelMax: 1 } }
   const options = { path, touchEveryMs: 0, flush }
@@ -225,12 +227,15 @@ t.test('a damaged segment is not merged, and all others are', async (t) => {
     return decodeSegmentList(segmentLedger(tables).read()).segments.some(({ level }) => level === 1)
   }
   t.ok(await eventually('a merged segment', isMerged))
-  await reading.close()
-  await keeper.close()
   t.ok(generations.isDamaged)
-  const after = await listedIn(path)
-  t.ok(
-    after.some(({ number, level }) => number === victim?.number && level === 0),
-    'it stays as it is',
-  )
+  const isMended = (): boolean => {
+    reading.refresh()
+    const { segments } = decodeSegmentList(segmentLedger(tables).read())
+    return segments.every(({ number }) => number !== victim?.number)
+  }
+  t.ok(await eventually('what can be read of it is written anew', isMended))
+  await keeper.close()
+  reading.refresh()
+  t.same(problemsIn(tables), [], 'nothing damaged was taken over')
+  await reading.close()
 })

@@ -180,11 +180,11 @@ t.test(
   async (t) => {
     const server = await raw(t, (socket, head) => void (head.includes('/silent') || reply(socket)), pair)
     const tls = { authorities: pair.cert, host: 'localhost' }
-    const { ask } = asking(t, server.port, { connectionsMax: 128, tls })
+    const { ask } = asking(t, server.port, { connectionsMax: 512, tls })
     const silent = Array.from({ length: 6 }, () => ask('/silent'))
-    const all = await Promise.all(Array.from({ length: 64 }, () => ask().heard.over))
+    const all = await Promise.all(Array.from({ length: 400 }, () => ask().heard.over))
     t.ok(all.every(({ body, error }) => error === undefined && body.toString() === 'a'))
-    t.ok(server.connections <= 6 + 40, `${server.connections} connections`)
+    t.ok(server.connections <= 6 + 200, `${server.connections} connections`)
     for (const { heard, request } of silent) {
       request.drop()
       t.match(heard, { heads: 0, error: undefined })

@@ -33,9 +33,9 @@ function sceneOf(t: Test): Scene {
   const ids = new Set<string>()
   const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + scene.aheadMs }
   const payments = {
-    brought: ({ path }: Request) => ({ name: path, order: { bytes: 100 } }),
-    promise: () => ({ over: () => undefined, counts: () => true, expired: new Promise(() => undefined) }),
-    gate: async () => undefined,
+    readPayment: ({ path }: Request) => ({ name: path, order: { bytes: 100 } }),
+    track: () => ({ end: () => undefined, countFor: () => true, expired: new Promise(() => undefined) }),
+    verify: async () => undefined,
     purchase: (): Pick<Purchase, 'settle'> => ({ settle: (id) => scene.collected(id) }),
   } as unknown as PaidPartsParts['payments']
   const paid = new PaidParts({

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { pause } from '../../../src/actor/clock.js'
 import { isRefusal, refuse } from '../../../src/format/refusal.js'
+import { gatherMs } from '../../../src/upload/stored/stored-groups.js'
 import { madeItem } from '../../conformance/kept-uploads.js'
 import { lastingObjects } from '../../engines/memory-objects.js'
 import { eventually } from '../../eventually.js'
@@ -16,18 +17,25 @@ t.test('what comes within 100 ms is one object, and the first does not wait', as
   const machine = await storingMachine(objects)
   t.teardown(() => machine.end())
   const puts = (): number => objects.calls.put
+  const begun = puts()
+  const tookMs: number[] = []
+  for (let at = 0; at < 5; at += 1) {
+    const beganMs = performance.now()
+    t.ok(await machine.accept(madeItem(10_240)))
+    tookMs.push(performance.now() - beganMs)
+    t.equal(puts() - begun, at + 1)
+    await pause(gatherMs + 50)
+  }
+  // One that waited for others would take 100 ms each time; a machine that is busy is slow only sometimes.
+  t.ok(Math.min(...tookMs) < gatherMs - 10, 'one alone is put at once')
   const before = puts()
-  const beganMs = performance.now()
-  t.ok(await machine.accept(madeItem(10_240)))
-  t.ok(performance.now() - beganMs < 90, 'one alone is put at once')
-  t.equal(puts() - before, 1)
   const many = Array.from({ length: 1000 }, () => madeItem(10_240))
   const all = await Promise.all(many.map((item) => machine.accept(item)))
   t.ok(all.every(Boolean))
-  const count = puts() - before - 1
+  const count = puts() - before
   t.ok(count * 100 <= many.length, `${count} PUTs for 1000 items`)
   await Promise.all([machine.accept(madeItem(1_500_000)), machine.accept(madeItem(1_500_000))])
-  t.equal(puts() - before - 1 - count, 2, 'large items are objects of their own')
+  t.equal(puts() - before - count, 2, 'large items are objects of their own')
 })
 
 t.test('a group is at most 8 MiB', async (t) => {
