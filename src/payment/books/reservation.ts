@@ -59,8 +59,12 @@ export function elsewhere(
 ): 'spent' | 'held' | undefined {
   if (held.service === undefined || service === undefined || held.service === service) return undefined
   if (isSpent) return 'spent'
-  const isLate = atMs - (held.heldMs ?? 0) > silentMs + held.bytes / bytesPerMs
-  return isLate || !isCountedOn(held) ? undefined : 'held'
+  return isLeft(held, atMs) || !isCountedOn(held) ? undefined : 'held'
+}
+
+/** Whether the service that reserved it is gone: it has neither accepted the item for so long, nor stated that it will. */
+export function isLeft(held: Reservation, atMs: number): boolean {
+  return atMs - (held.heldMs ?? 0) > silentMs + held.bytes / bytesPerMs
 }
 
 /** Whether the service that a record names may still accept the item by it. */

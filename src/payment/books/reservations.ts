@@ -4,6 +4,7 @@ import type { MoveOrder } from '../../ledger/transfer.js'
 import { isBeyond, type UsdcFinished, usdcShare } from '../credits-port.js'
 import { type FoundReservation, findReservation, isSpent, paidFor, takenElsewhere } from './paid-items.js'
 import { type RefundParts, refundTransfers } from './refund-transfers.js'
+import { refundFound, refundLeft } from './refunds.js'
 import {
   brokenReservation,
   covers,
@@ -128,6 +129,11 @@ export class Reservations {
     return this.#inTurn(itemId, () => this.#refund(itemId))
   }
 
+  /** As `refundLeft` of refunds.ts. */
+  refundLeft(itemId: string, atMs: number): Promise<boolean> {
+    return this.#inTurn(itemId, () => refundLeft(this.parts, itemId, atMs))
+  }
+
   withdraw(itemId: string, ticket: string): Promise<{ readonly winc: string } | Refusal> {
     return this.#inTurn(itemId, () => this.#withdraw(itemId, ticket))
   }
@@ -213,7 +219,7 @@ export class Reservations {
       if (tickets.some((one) => one !== ticket))
         return refuse('busy', 'self', `item ${itemId}: another order for it is under way`)
       // Anybody may pay for any item, of any stated size: a sum that is too small becomes credits, and the item is paid anew.
-      await this.#refundFound(itemId, found)
+      await refundFound(this.parts, itemId, found)
       return 'changed'
     }
     const paid = { paid: true, winc: BigInt(totalOf(reservation)) } as const
@@ -355,7 +361,8 @@ export class Reservations {
       const found = await this.find(itemId)
       if (found === undefined) return { winc: '0' }
       const winc = totalOf(found.reservation)
-      if (found.reservation.refunded === true || (await this.#refundFound(itemId, found))) return { winc }
+      const isBack = found.reservation.refunded === true || (await refundFound(this.parts, itemId, found))
+      if (isBack) return { winc }
     }
     return refuse('busy', 'self', `item ${itemId} could not be refunded`)
   }
@@ -374,7 +381,7 @@ export class Reservations {
       const isBack = !isOver && others.length === 0 && !isOfPayment(before)
       const reservation = withWithdrawn(isOver || isBack ? before : withoutTicket(before, ticket), ticket)
       if (isBack) {
-        if (await this.#refundFound(itemId, { reservation, version })) return { winc: totalOf(before) }
+        if (await refundFound(this.parts, itemId, { reservation, version })) return { winc: totalOf(before) }
         continue
       }
       const records = [reservationChange(itemId, reservation, version)]
@@ -386,12 +393,5 @@ export class Reservations {
   /** A service has the item then. */
   #isSpent(itemId: string, reservation: Reservation): Promise<boolean> {
     return isSpent(this.parts.ledger, itemId, reservation)
-  }
-
-  /** False: it has changed meanwhile. */
-  async #refundFound(itemId: string, { reservation, version }: FoundReservation): Promise<boolean> {
-    const { transfers, records } = await refundTransfers(this.parts, itemId, reservation)
-    const given = reservationChange(itemId, { ...reservation, refunded: true }, version)
-    return !isRejected(await this.parts.ledger.commit({ transfers, records: [given, ...records] }))
   }
 }

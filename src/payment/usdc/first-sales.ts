@@ -1,8 +1,10 @@
+import type { Clock } from '../../actor/clock.js'
 import { isUnreadable, type Presented, paymentName, type ReadPayment } from '../../admission/presented.js'
 import type { MoneyLedger } from '../../ledger/ledger-port.js'
 import type { Transfer } from '../../ledger/transfer.js'
 import { findReservation, isSpent } from '../books/paid-items.js'
 import { isReserved } from '../books/reservation.js'
+import type { Reservations } from '../books/reservations.js'
 import type { UsdcAnswer, UsdcOrder } from '../credits-port.js'
 import { readSaleClient, type SaleClient } from './sale-clients.js'
 import { usdcTransferId } from './usdc-transfers.js'
@@ -38,24 +40,35 @@ export function saleFactsOf({ sale, bytes }: SaleClient): Record<string, string>
   return sale === undefined ? {} : { request: sale.request, owner: sale.owner, bytes: String(bytes) }
 }
 
+export interface FirstSalesParts {
+  readonly ledger: Pick<MoneyLedger, 'transfer' | 'record' | 'endingsOf'>
+  readonly reservations: Pick<Reservations, 'refundLeft'>
+  readonly clock: Pick<Clock, 'now'>
+}
+
 /**
  * Knows which sale came first, of those with one payment or one identifier. An item that an upload service signs itself has
  * another id each time: so the same request, which comes again to any service of the ledger, is known by these.
  */
 export class FirstSales {
   constructor(
-    private readonly ledger: Pick<MoneyLedger, 'transfer' | 'record' | 'endingsOf'>,
+    private readonly parts: FirstSalesParts,
     private readonly processor: Pick<X402Processor, 'requested' | 'identified' | 'network' | 'x402'>,
   ) {}
 
-  /** The answer to an order whose payment or identifier another item had first. Undefined: it is the first, or not signed. */
-  async answerTo(order: UsdcOrder, read: ReadPayment): Promise<UsdcAnswer | undefined> {
+  /**
+   * The answer to an order whose payment or identifier another item had first. Undefined: it is the first, or not signed.
+   * `credited`: the service that sold the other item is gone and has not accepted it. The payment is credits of its wallet.
+   */
+  async answerTo(order: UsdcOrder, read: ReadPayment): Promise<UsdcAnswer | 'credited' | undefined> {
     if (isUnreadable(read)) return undefined
-    const answer = await this.#answerTo(order, read)
-    return answer !== undefined && this.#isSigned(read) ? answer : undefined
+    const first = await this.#firstOf(order, read)
+    if (first === undefined || !this.#isSigned(read)) return undefined
+    return 'status' in first ? first : this.#repeated(first, read.version)
   }
 
-  async #answerTo({ sale, itemId }: UsdcOrder, read: Presented): Promise<UsdcAnswer | undefined> {
+  /** The transfer that has paid for the first sale; an answer: there is none to be repeated, or not yet. */
+  async #firstOf({ sale, itemId }: UsdcOrder, read: Presented): Promise<Transfer | UsdcAnswer | undefined> {
     const payment = paymentName(read)
     if (sale === undefined || payment === undefined) return undefined
     const settled = await this.#transferOf(payment)
@@ -63,7 +76,7 @@ export class FirstSales {
       const { about } = settled
       // What has paid for another request is answered as a used payment.
       const isAgain = about.itemId !== itemId && about.request === sale.request
-      return isAgain ? this.#repeated(settled, read.version) : undefined
+      return isAgain ? settled : undefined
     }
     const { identifier, authorization } = read
     if (identifier === undefined) return undefined
@@ -71,9 +84,7 @@ export class FirstSales {
     if (first === undefined || first.itemId === itemId) return undefined
     if (first.request !== sale.request) return otherRequest
     const paid = await this.#transferOf(first.payment)
-    return paid === undefined
-      ? { ...acceptedElsewhere.held, first: 'pending' }
-      : this.#repeated(paid, read.version)
+    return paid ?? { ...acceptedElsewhere.held, first: 'pending' }
   }
 
   /** Whether a payment that its payer has signed has paid, or is about to pay, for an item of so many bytes or more. */
@@ -101,13 +112,19 @@ export class FirstSales {
   }
 
   #transferOf(payment: string): Promise<Transfer | undefined> {
-    return this.ledger.transfer(usdcTransferId(payment))
+    return this.parts.ledger.transfer(usdcTransferId(payment))
   }
 
-  async #repeated({ id, reference: transaction, about }: Transfer, version: 1 | 2): Promise<UsdcAnswer> {
+  async #repeated(
+    { id, reference: transaction, about }: Transfer,
+    version: 1 | 2,
+  ): Promise<UsdcAnswer | 'credited'> {
+    const { ledger, reservations, clock } = this.parts
     const { payer = '', itemId = '', owner = '', tokenQuantity: units = '' } = about
-    const held = (await findReservation(this.ledger, itemId))?.reservation
-    const isHeld = isReserved(held) && !(await isSpent(this.ledger, itemId, held))
+    // No other service can accept that item, because the one that is gone has signed it.
+    if (await reservations.refundLeft(itemId, clock.now())) return 'credited'
+    const held = (await findReservation(ledger, itemId))?.reservation
+    const isHeld = isReserved(held) && !(await isSpent(ledger, itemId, held))
     return {
       ...acceptedElsewhere[isHeld ? 'held' : 'spent'],
       first: {

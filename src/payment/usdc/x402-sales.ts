@@ -37,7 +37,10 @@ import { answerOfDenial, type X402Processor } from './x402-processor.js'
 
 export interface X402SalesParts {
   readonly ledger: MoneyLedger
-  readonly reservations: Pick<Reservations, 'reservePayment' | 'paidFor' | 'takenElsewhere' | 'finish'>
+  readonly reservations: Pick<
+    Reservations,
+    'reservePayment' | 'paidFor' | 'takenElsewhere' | 'finish' | 'refundLeft'
+  >
   readonly owned: Pick<OwnedPayments, 'own'>
   readonly prices: Pick<Prices, 'ofItem'>
   readonly quotes: Pick<Quotes, 'ofToken'>
@@ -71,7 +74,7 @@ export class X402Sales implements UsdcPort {
   ) {
     this.#offered = new OfferedPrices(parts.clock.monotonic)
     this.#looked = new OfferedPrices(parts.clock.monotonic)
-    this.#first = new FirstSales(parts.ledger, processor)
+    this.#first = new FirstSales(parts, processor)
   }
 
   async units(bytes: number): Promise<{ readonly units: string; readonly network: string } | Refusal> {
@@ -113,14 +116,19 @@ export class X402Sales implements UsdcPort {
     if (other !== undefined) return acceptedElsewhere[other]
     const read = readPayment(order.header, order.version)
     const repeated = await this.#first.answerTo(order, read)
-    if (repeated !== undefined) return repeated
+    if (repeated !== undefined) return this.#answer(repeated, order)
     const received = await this.settle(order)
     if (isRefusal(received)) return received
     // At the same moment another service may have been first.
-    if ('status' in received) return (await this.#first.answerTo(order, read)) ?? received
+    if ('status' in received)
+      return this.#answer((await this.#first.answerTo(order, read)) ?? received, order)
     const paid = await this.#paid(received, order)
-    if (paid === undefined) return this.offer({ ...wantedOf(order), fault: credited })
+    if (paid === undefined) return this.#answer('credited', order)
     return typeof paid === 'string' ? acceptedElsewhere[paid] : paid
+  }
+
+  async #answer(answer: UsdcAnswer | 'credited', order: UsdcOrder): Promise<UsdcAnswer | Refusal> {
+    return answer === 'credited' ? this.offer({ ...wantedOf(order), fault: credited }) : answer
   }
 
   #orderer({ service }: Pick<UsdcOrder, 'service'>): Orderer {

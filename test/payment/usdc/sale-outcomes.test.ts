@@ -1,11 +1,16 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { systemClock } from '../../../src/actor/clock.js'
 import type { PaymentOrder } from '../../../src/admission/settlement-messages.js'
 import { isRefusal } from '../../../src/format/refusal.js'
 import { EmbeddedLedger } from '../../../src/ledger/embedded.js'
+import { availableOf } from '../../../src/ledger/ledger-account.js'
+import { Approvals } from '../../../src/payment/books/approvals.js'
+import { Reservations } from '../../../src/payment/books/reservations.js'
+import { accountOf, Wallets } from '../../../src/payment/books/wallets.js'
 import { SharedSettlements } from '../../../src/payment/usdc/shared-settlements.js'
 import { X402Sales } from '../../../src/payment/usdc/x402-sales.js'
 import { scratch } from '../../scratch.js'
+import { countingDesk, paymentOf } from './counting-desk.js'
 
 t.test('a sale stays open while any service of the ledger has requested its settlement', async (t) => {
   const ledger = new EmbeddedLedger({ path: scratch('ledger'), clock: systemClock })
@@ -30,4 +35,67 @@ t.test('a sale stays open while any service of the ledger has requested its sett
   t.equal(await stateOf(), 'failed')
   record = { state: 'asked' }
   t.equal(await stateOf(), 'open')
+})
+
+const payer = `0x${'ab'.repeat(20)}`
+
+/** Two upload services of one ledger buy items that they sign themselves. */
+function sellers(t: Test) {
+  let aheadMs = 0
+  const clock = { ...systemClock, now: () => systemClock.now() + aheadMs }
+  const ledger = new EmbeddedLedger({ path: scratch('ledger'), clock: systemClock })
+  t.teardown(() => ledger.close())
+  const wallets = new Wallets(ledger)
+  const approvals = new Approvals(ledger, wallets, clock.now)
+  const reservations = new Reservations({ ledger, wallets, approvals })
+  const priceOf = (): bigint => 100n
+  const sales = countingDesk((desk) => {
+    const quotes = {
+      ofToken: async (_: string, units: bigint) => ({ winc: String(units), usdEquivalent: '' }),
+    }
+    const parts = { ledger, reservations, clock, quotes, prices: { ofItem: async () => 100n } }
+    return new X402Sales(parts as never, desk)
+  }, priceOf)
+  const { order } = paymentOf(100n)
+  const sale = { request: 'raw:digest', owner: 'owner' }
+  return {
+    ledger,
+    reservations,
+    wait: (ms: number): void => {
+      aheadMs += ms
+    },
+    /** An item has the id that the service which signs it gives it. */
+    buy: (service: string, itemId: string) => sales.pay({ ...order, service, itemId, bytes: 10, sale }),
+    async credits(): Promise<bigint> {
+      const { wallet } = await wallets.forCommit(payer)
+      const account = await ledger.account(accountOf(wallet))
+      return account === undefined ? 0n : availableOf(account)
+    },
+  }
+}
+
+t.test('what a service was paid for and never accepted becomes credits when it is gone', async (t) => {
+  const { buy, wait, credits, ledger, reservations } = sellers(t)
+  t.match(await buy('one', 'item1'), { paid: true })
+  t.match(await buy('two', 'item2'), { status: 503, elsewhere: 'held' }, 'it may still accept it')
+  wait(59_000)
+  t.match(await buy('two', 'item2'), { status: 503 })
+  wait(2000)
+  t.equal(await credits(), 0n)
+  for (let times = 0; times < 2; times += 1) {
+    t.match(await buy('two', `item${2 + times}`), { status: 402, elsewhere: undefined })
+    t.equal(await credits(), 100n)
+  }
+  t.strictSame(await reservations.settle('item1'), { winc: '0' }, 'it comes too late')
+  t.strictSame((await ledger.check()).faults, [])
+})
+
+t.test('what was accepted stays paid, however late it is requested again', async (t) => {
+  const { buy, wait, credits, reservations } = sellers(t)
+  t.match(await buy('one', 'item1'), { paid: true })
+  wait(100_000)
+  await reservations.settle('item1')
+  t.match(await buy('two', 'item2'), { status: 409, elsewhere: 'spent', first: { itemId: 'item1' } })
+  t.equal(await reservations.refundLeft('item1', systemClock.now() + 1e6), false)
+  t.equal(await credits(), 0n)
 })
