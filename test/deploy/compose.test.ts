@@ -49,6 +49,13 @@ t.test(
     t.equal(run.status, 0, run.stderr)
     const nodes = [...run.stdout.matchAll(/CLUSTER_NODE: (\S+)/g)].map(([, name]) => name)
     t.strictSame(nodes, ['gateway-1', 'gateway-2', 'gateway-3'])
+    const keyVolumes = [...run.stdout.matchAll(/- (\S+):\/data\/keys:/g)].map(([, volume]) => volume)
+    t.strictSame(
+      keyVolumes,
+      ['keys', 'keys', 'keys'],
+      'a receipt of any of them is one of the wallet that all name',
+    )
+    t.match(read('Dockerfile'), /mkdir -p \/data\/keys && chown -R node:node/, 'they may write there')
     for (const name of nodes) t.match(read('cluster/haproxy.cfg'), `server ${name} ${name}:3000`)
     t.not(composed('').status, 0, 'no key that everybody knows')
   },
