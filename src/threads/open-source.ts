@@ -284,11 +284,10 @@ function fetcherOf(
   const { retrieval, absence, answers } = settings
   const { joinBytes, wholeForWindowMaxBytes, fetch } = sourceDefaults
   const here = assemble('here', ['uploads', 'parent'], sources.built)
-  const { neighbours } = sources
-  const near = neighbours === undefined ? [here] : [here, neighbours.source]
+  const neighbours = sources.neighbours?.source
   const network = assemble('on-demand', retrieval.onDemandOrder, sources.built)
   return openFetcher({
-    source: withTier(tier, near, network, settings.contentStore.hedgeMs),
+    source: withTier(tier, here, neighbours, network, settings.contentStore.hedgeMs),
     progress: new ProgressTable(memory.progress),
     store,
     small: small?.blobs,

@@ -52,15 +52,20 @@ export function openTier(
   )
 }
 
-/** The object store between what is on this machine, `here`, and the network. */
+/**
+ * What is on this machine, then uploads of its neighbours, then the object store, then the network. Neither of the two in the
+ * middle keeps a reader waiting where it is silent.
+ */
 export function withTier(
   tier: ContentTier | undefined,
-  here: readonly Source[],
+  here: Source,
+  neighbours: Source | undefined,
   network: Source,
   hedgeMs: number,
 ): Source {
-  const far = tier === undefined ? network : hedged(tier.source, network, hedgeMs)
-  return inOrder(network.name, [...here, far])
+  const stored = tier === undefined ? network : hedged(tier.source, network, hedgeMs)
+  const far = neighbours === undefined ? stored : hedged(neighbours, stored, hedgeMs)
+  return inOrder(network.name, [here, far])
 }
 
 /** Answers what an operator asks of the store. */

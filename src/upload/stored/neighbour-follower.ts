@@ -1,7 +1,7 @@
-import { type Clock, pause } from '../../actor/clock.js'
+import { type Clock, pause, withinTime } from '../../actor/clock.js'
 import { FairSlots } from '../../actor/fair-slots.js'
 import type { Log } from '../../actor/log.js'
-import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { ObjectStore } from '../../source/objects/object-store.js'
 import { keysOf, wholeObject } from '../../source/objects/small-objects.js'
 import { tryWrite } from '../../store/disk-error.js'
@@ -30,19 +30,33 @@ export interface FollowerOptions {
   readonly idleMs: number
   /** Between two looks at all that is there, which find what is gone, and what appeared late. */
   readonly allMs: number
+  /** What readers wait for one look, and for the first look at all from its beginning on. */
+  readonly lookWaitMs: number
+  readonly firstWaitMs: number
 }
 
-export const followerDefaults: FollowerOptions = { busyMs: 1000, idleMs: 5000, allMs: 600_000 }
+export const followerDefaults: FollowerOptions = {
+  busyMs: 1000,
+  idleMs: 5000,
+  allMs: 600_000,
+  lookWaitMs: 5000,
+  firstWaitMs: 1000,
+}
 
 /**
  * A group appears at most so long after the time in its name: PUTs are given up earlier, and the store's clock is known to a
  * second. One that comes later has no receipts, or few, and is found by the next look at all.
  */
 const lateMs = 30_000
+/** After the start groups of so long before are looked at first: readers want the youngest uploads most. */
+const youngMs = 60_000
 /** Smaller groups are read as a whole: the item that somebody waits for is in them. */
 const wholeMaxBytes = 1280 * 1024
 /** Directories that are read at once, and that are written down together. */
 const [readsMax, batchMax] = [8, 256] as const
+/** The two kinds of looks, which share the reads of directories evenly. */
+type Look = 'young' | 'all'
+const notYet = refuse('late', 'self', 'what other machines keep in the object store is not known yet')
 
 /** A group whose directory cannot be read has nothing. */
 const nothing: readonly NeighbourEntry[] = []
@@ -60,6 +74,10 @@ export class NeighbourFollower {
   #own: string
   #isBusy = false
   #allAtMs = Number.NEGATIVE_INFINITY
+  /** All that was there at the start is known. */
+  #isWhole = false
+  /** The first look at all while it runs, and when it began. */
+  #first: { readonly look: Promise<Refusal | undefined>; readonly beganMs: number } | undefined
   /** By the store's clock, when the last look began that was carried out to its end; undefined: none was since the start. */
   #lookedMs: number | undefined
   readonly #slots = FairSlots.unbounded(readsMax)
@@ -79,7 +97,7 @@ export class NeighbourFollower {
 
   async stop(): Promise<void> {
     this.#abort.abort()
-    await this.#following
+    await Promise.all([this.#following, this.#running, this.#first?.look])
   }
 
   async #follow(): Promise<void> {
@@ -87,18 +105,33 @@ export class NeighbourFollower {
     const { signal } = this.#abort
     while (!signal.aborted) {
       const isAllDue = this.parts.clock.monotonic() - this.#allAtMs >= allMs
-      // The first look is at all, and readers wait for it.
-      if (isAllDue && this.#lookedMs !== undefined) await this.#lookAtAll()
-      else await this.fresh()
+      if (isAllDue && this.#isWhole) await this.#lookAtAll()
+      else await this.#young()
       await pause(this.#isBusy ? busyMs : idleMs, signal)
     }
   }
 
+  /** Resolves when all is known that was in the store at the time of the call. A refusal: the store could not be reached. */
+  async fresh(): Promise<Refusal | undefined> {
+    return (await this.#young()) ?? (await this.#firstLook()?.look)
+  }
+
   /**
-   * Resolves when all is known that was in the store at the time of the call. A refusal: the store could not be reached. Calls
-   * share requests.
+   * The same for a reader, who waits a short time only. A refusal (`late`): not all is known yet, so an upload that is not found
+   * may be there. What came just now is known mostly.
    */
-  fresh(): Promise<Refusal | undefined> {
+  async freshSoon(): Promise<Refusal | undefined> {
+    const { clock } = this.parts
+    const { lookWaitMs, firstWaitMs } = this.options
+    const refusal = await withinTime(clock, lookWaitMs, this.#young(), notYet)
+    const first = this.#firstLook()
+    if (refusal !== undefined || first === undefined) return refusal
+    const leftMs = first.beganMs + firstWaitMs - clock.monotonic()
+    return leftMs <= 0 ? notYet : withinTime(clock, leftMs, first.look, notYet)
+  }
+
+  /** A look at what is young. Calls share requests. */
+  #young(): Promise<Refusal | undefined> {
     // One that runs may have sent its request before the upload that somebody wants was there.
     if (this.#running === undefined) {
       this.#running = this.#look().finally(() => {
@@ -108,9 +141,21 @@ export class NeighbourFollower {
     }
     this.#next ??= this.#running.then(() => {
       this.#next = undefined
-      return this.fresh()
+      return this.#young()
     })
     return this.#next
+  }
+
+  /** Begins the first look at all, or the next try of it, where none runs; undefined: it was carried out. */
+  #firstLook(): { readonly look: Promise<Refusal | undefined>; readonly beganMs: number } | undefined {
+    if (this.#isWhole) return undefined
+    this.#first ??= {
+      beganMs: this.parts.clock.monotonic(),
+      look: this.#lookAtAll().finally(() => {
+        this.#first = undefined
+      }),
+    }
+    return this.#first
   }
 
   /** Others may have put something there since the last look. */
@@ -118,19 +163,20 @@ export class NeighbourFollower {
     return !this.parts.isAlone || (this.#hasNeighbours ?? true)
   }
 
-  /** Looks at what came since the last look: this machine may have stood still, or the store may have been away from it. */
-  #look(): Promise<Refusal | undefined> {
-    if (this.#lookedMs === undefined) return this.#lookAtAll()
-    return this.#timed(() => this.#taken(this.parts.keys.since((this.#lookedMs ?? 0) - lateMs)))
-  }
-
-  /** Notes when a look began that was carried out to its end. The clock of the store is known by its answers. */
-  async #timed(look: () => Promise<Refusal | undefined>): Promise<Refusal | undefined> {
-    const { clock, store } = this.parts
+  /**
+   * Looks at what came since the last look: this machine may have stood still, or the store may have been away from it. The clock
+   * of the store is known by its answers.
+   */
+  async #look(): Promise<Refusal | undefined> {
+    const { clock, store, keys } = this.parts
     const beganMs = clock.monotonic()
-    const refusal = await look()
-    if (refusal === undefined) this.#lookedMs = clock.now() + store.aheadMs - (clock.monotonic() - beganMs)
-    return refusal
+    const since = (this.#lookedMs ?? clock.now() + store.aheadMs - youngMs) - lateMs
+    const refusal = await this.#taken('young', keys.since(since))
+    if (refusal !== undefined) return refusal
+    this.#lookedMs = clock.now() + store.aheadMs - (clock.monotonic() - beganMs)
+    // One that failed is tried again after each look.
+    void this.#firstLook()
+    return undefined
   }
 
   async #lookAtAll(): Promise<Refusal | undefined> {
@@ -138,8 +184,9 @@ export class NeighbourFollower {
     const before = new Set(records.groups())
     const seen = new Set<string>()
     const own = this.#own
-    const refusal = await this.#timed(() => this.#taken(undefined, (name) => seen.add(name)))
+    const refusal = await this.#taken('all', undefined, (name) => seen.add(name))
     if (refusal !== undefined) return refusal
+    this.#isWhole = true
     if (own === this.#own) this.#allAtMs = clock.monotonic()
     const gone = [...before].filter((name) => !seen.has(name))
     for (let at = 0; at < gone.length; at += batchMax)
@@ -149,12 +196,14 @@ export class NeighbourFollower {
 
   /** Lists from `since` on, and takes in what is new. */
   async #taken(
+    look: Look,
     since: string | undefined,
     onName: (name: string) => void = () => undefined,
   ): Promise<Refusal | undefined> {
     const { store, keys, records } = this.parts
+    const { signal } = this.#abort
     let count = 0
-    for await (const page of keysOf(store, keys.all, since, this.#abort.signal)) {
+    for await (const page of keysOf(store, keys.all, since, signal)) {
       if (isRefusal(page)) return page
       const names: string[] = []
       for (const key of page) {
@@ -168,11 +217,12 @@ export class NeighbourFollower {
       }
       count += names.length
       for (let at = 0; at < names.length; at += batchMax) {
-        const refusal = await this.#read(names.slice(at, at + batchMax))
+        if (signal.aborted) return notYet
+        const refusal = await this.#read(look, names.slice(at, at + batchMax))
         if (refusal !== undefined) return refusal
       }
     }
-    this.#hasNeighbours ??= false
+    if (look === 'all') this.#hasNeighbours ??= false
     this.#isBusy = count > 0
     return undefined
   }
@@ -190,8 +240,8 @@ export class NeighbourFollower {
     return name !== undefined && machineOf(name) === this.parts.node && !isEarlierName(name, this.#own)
   }
 
-  async #read(names: readonly string[]): Promise<Refusal | undefined> {
-    const read = await Promise.all(names.map((name) => this.#slots.run(() => this.#directory(name))))
+  async #read(look: Look, names: readonly string[]): Promise<Refusal | undefined> {
+    const read = await Promise.all(names.map((name) => this.#slots.run(() => this.#directory(name), look)))
     const found = read.flatMap((entries, at) => {
       const name = names[at]
       return name === undefined || entries === 'gone' || isRefusal(entries) ? [] : [{ name, entries }]

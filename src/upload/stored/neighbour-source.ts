@@ -25,7 +25,7 @@ export class NeighbourSource implements Source {
 
   constructor(
     private readonly records: NeighbourRecords,
-    private readonly follower: Pick<NeighbourFollower, 'fresh' | 'mayHaveNeighbours'>,
+    private readonly follower: Pick<NeighbourFollower, 'freshSoon' | 'mayHaveNeighbours'>,
     recent: RecentObjects,
     keys: StoredKeys,
     read: TierSourceParts['read'],
@@ -44,9 +44,8 @@ export class NeighbourSource implements Source {
     const signal = signalOf(ending)
     if (wanted.avoid.has(name)) return absent
     if (this.records.find(wanted.id) === undefined) {
-      const refusal = this.follower.mayHaveNeighbours ? await this.follower.fresh() : undefined
-      if (refusal !== undefined) return refusal
-      if (this.records.find(wanted.id) === undefined) return absent
+      const refusal = this.follower.mayHaveNeighbours ? await this.follower.freshSoon() : undefined
+      if (this.records.find(wanted.id) === undefined) return refusal ?? absent
     }
     for (let tries = 0; tries < placesMax; tries += 1) {
       const found = await this.#inner.open(wanted, signal)

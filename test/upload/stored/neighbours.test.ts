@@ -1,18 +1,21 @@
+import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { type Clock, systemClock } from '../../../src/actor/clock.js'
 import { silentLog } from '../../../src/actor/log.js'
 import { encodeBase64url } from '../../../src/format/base64url.js'
-import type { Id } from '../../../src/format/id.js'
+import { type Id, idOfBytes } from '../../../src/format/id.js'
 import { isRefusal, type Refusal, refuse } from '../../../src/format/refusal.js'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
+import type { Found, Source } from '../../../src/source/source.js'
+import { hedged } from '../../../src/source/tier/hedged-source.js'
 import { openEnvironment } from '../../../src/store/lmdb.js'
 import { followerDefaults, NeighbourFollower } from '../../../src/upload/stored/neighbour-follower.js'
 import { NeighbourRecords } from '../../../src/upload/stored/neighbour-records.js'
 import { NeighbourSource } from '../../../src/upload/stored/neighbour-source.js'
 import { RecentObjects } from '../../../src/upload/stored/recent-objects.js'
-import { StoredKeys } from '../../../src/upload/stored/stored-keys.js'
+import { encodeGroupName, StoredKeys } from '../../../src/upload/stored/stored-keys.js'
 import { type MadeItem, madeItem } from '../../conformance/kept-uploads.js'
 import { lastingObjects, MemoryObjects } from '../../engines/memory-objects.js'
 import { eventually } from '../../eventually.js'
@@ -136,6 +139,66 @@ t.test(
     t.ok(Buffer.isBuffer(bytes) && bytes.equals(item.payload))
   },
 )
+
+/** Stands for what the network has. */
+const networkFound = { name: 'network' } as Found
+
+/** Names of so many groups with one large item each, an hour old. */
+function oldNames(count: number): string[] {
+  const atMs = systemClock.now() - 3_600_000
+  return Array.from({ length: count }, (_, at) => {
+    const only = { id: idOfBytes(randomBytes(32)), headerSize: 1000 }
+    const sizes = { directoryBytes: 100, headBytes: 100, totalBytes: 5_000_000 }
+    return encodeGroupName({ atMs: atMs + at, random: '0'.repeat(16), node: 'one', only, ...sizes })
+  })
+}
+
+t.test('a first look at many groups keeps no reader waiting', async (t) => {
+  const objects = lastingObjects()
+  const machine = await storingMachine(objects)
+  t.teardown(() => machine.end())
+  const [old, young] = [signed(3000), signed(3000)]
+  const nameOf = (item: MadeItem): string => machine.uploads.find(item.id)?.stored ?? ''
+  for (const item of [old, young]) t.ok(await machine.accept(item))
+  const kept = objects.objects.get(keys.group(nameOf(old)))
+  if (kept === undefined) throw new Error('it is gone')
+  const aged = nameOf(old).replace(/^\d+/, String(systemClock.now() - 600_000).padStart(15, '0'))
+  objects.objects.delete(keys.group(nameOf(old)))
+  objects.objects.set(keys.group(aged), kept)
+  const listed = [...objects.objects.keys(), ...oldNames(20_000).map((name) => keys.group(name))].sort()
+  let release = (): void => undefined
+  const held = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  let pages = 0
+  objects.list = async (_, after) => {
+    const from = after === undefined ? 0 : listed.findIndex((name) => name > after)
+    const page = from === -1 ? [] : listed.slice(from, from + 1000)
+    if (page.length === 1000) pages += 1
+    if (pages > 3 && page.length === 1000) await held
+    return { keys: page, hasMore: page.length === 1000 }
+  }
+  const { source, follower, records, read } = readerOf(t, objects, 'two', false)
+  follower.start()
+  const bytes = await read(young.id)
+  t.ok(Buffer.isBuffer(bytes) && bytes.equals(young.payload), 'what came last is known at once')
+  const network: Source = { name: 'network', open: async () => networkFound }
+  const { signal } = new AbortController()
+  const wanted = { id: old.id, hints: {}, avoid: new Set<string>(), provenance: {} } as never
+  const begun = systemClock.monotonic()
+  t.equal(await hedged(source, network, 250).open(wanted, signal), networkFound, 'the network serves a miss')
+  t.match(await read(signed(1).id), { refused: 'late' }, 'it may be there')
+  t.match(await read(signed(1).id), { refused: 'late' })
+  t.ok(systemClock.monotonic() - begun < 20_000)
+  t.ok(records.count < 10_000, 'the look is not over')
+  release()
+  await eventually('the item is found', async () => {
+    const found = await read(old.id)
+    return Buffer.isBuffer(found) && found.equals(old.payload)
+  })
+  await eventually('all are known', () => records.count === 20_002)
+  t.match(await read(signed(1).id), { refused: 'unknown' })
+})
 
 t.test('uploads of a time in which a machine was gone or stood still are not missed', async (t) => {
   const objects = lastingObjects()
