@@ -7,7 +7,7 @@ import type { CashierReply, PaymentOrder } from './settlement-messages.js'
 
 /** Payments that would settle are remembered for the time in which a small body comes, and looked at again after it. */
 const [rememberedMax, rememberedMs] = [4096, 10_000]
-/** Payments of one payer that were looked at and not made: so many in a burst, and as many a second are forgotten. */
+/** Payments of one payer that would settle, and are not made: so many in a burst, and as many a second are forgotten. */
 const unmade = { leakPerSecond: 1, max: 64 }
 
 /**
@@ -65,6 +65,8 @@ export class PaymentLooks {
       return { state: 'down' }
     }
     this.lanes.blame(order)
+    // A payment that was settled elsewhere stands on the chain with its signature: who brings it again may be anybody.
+    if (isSigned) this.#unmade.less(order.payer)
     return { state: 'refused', stage: 'verify', reason: answer.reason }
   }
 

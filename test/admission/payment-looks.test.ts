@@ -93,6 +93,20 @@ t.test('payments of many payers that cannot be made leave turns to others', asyn
   t.equal(count('good'), 1)
 })
 
+t.test('who brings what a payer has paid elsewhere uses up nothing of the payer', async (t) => {
+  let nonce = ''
+  const used = { verdict: 'invalid', reason: 'nonce_already_used' } as const
+  const { clock, look, count } = scene(() => (nonce === 'new' ? { verdict: 'valid' } : used))
+  for (let at = 0; at < 200; at += 1) {
+    look(orderOf('payer', String(at), `${11 + (at % 100)}.1.1.1`))
+    await clock.pass(60)
+  }
+  nonce = 'new'
+  look(orderOf('payer', nonce, '210.1.1.1'))
+  await clock.pass(100)
+  t.equal(count('good'), 1)
+})
+
 t.test('who brings payments of a contract uses up nothing of its own', async (t) => {
   const ofContract = `0x${'22'.repeat(200)}`
   const { clock, look, count } = scene(() => ({ verdict: 'invalid', reason: 'invalid_payload' }))

@@ -96,9 +96,9 @@ export class X402Sales implements UsdcPort {
     const outcome = await this.processor.x402.settle(read, quote, buyerOf(order), true)
     if (!isTried(outcome)) {
       if (!isDenial(outcome)) return { good: true, units: '0' }
-      // Another service may have settled it: its own item is requested again for its receipt. Until the body is here it counts
-      // as a payment of the same price, because it may be for something else.
-      if (await this.#first.isSold(read, order.bytes)) return { good: true, units: String(quote.units) }
+      // Another service may have settled it: its own item is requested again for its receipt. What was settled stands on the
+      // chain with its signature, so it counts for nobody.
+      if (await this.#first.isSold(read, order.bytes)) return { good: true, units: '0' }
       return answerOfDenial(outcome)
     }
     // It is paid when the body is here. Looked at again, the price is good no longer than it was: only its first look counts.

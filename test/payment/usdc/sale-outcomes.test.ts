@@ -8,6 +8,7 @@ import { Approvals } from '../../../src/payment/books/approvals.js'
 import { Reservations } from '../../../src/payment/books/reservations.js'
 import { accountOf, Wallets } from '../../../src/payment/books/wallets.js'
 import { SharedSettlements } from '../../../src/payment/usdc/shared-settlements.js'
+import { usdcSource, usdcTransferId } from '../../../src/payment/usdc/usdc-transfers.js'
 import { X402Sales } from '../../../src/payment/usdc/x402-sales.js'
 import { scratch } from '../../scratch.js'
 import { countingDesk, paymentOf } from './counting-desk.js'
@@ -98,4 +99,36 @@ t.test('what was accepted stays paid, however late it is requested again', async
   t.match(await buy('two', 'item2'), { status: 409, elsewhere: 'spent', first: { itemId: 'item1' } })
   t.equal(await reservations.refundLeft('item1', systemClock.now() + 1e6), false)
   t.equal(await credits(), 0n)
+})
+
+t.test('a payment that another service has settled counts for nobody who brings it again', async (t) => {
+  const ledger = new EmbeddedLedger({ path: scratch('ledger'), clock: systemClock })
+  t.teardown(() => ledger.close())
+  const { payment, order } = paymentOf(100n)
+  const denial = { status: 402, body: Buffer.from('{}'), lines: '' }
+  const desk = {
+    most: 1000n,
+    unitsOf: async () => 100n,
+    requested: async () => undefined,
+    x402: { settle: async () => denial, isSignedByPayer: () => true },
+  }
+  const sales = new X402Sales({ ledger, clock: systemClock } as never, desk as never)
+  const look = (bytes: number) => sales.look({ ...order, itemId: '', bytes })
+  t.match(await look(10), { status: 402 }, 'nobody has')
+  await ledger.commit({
+    transfers: [
+      {
+        id: usdcTransferId(payment),
+        kind: 'posted',
+        debit: usdcSource,
+        credit: 'x402:one',
+        amount: 1n,
+        reason: 'x402_payg',
+        reference: '0x1',
+        about: { itemId: 'item1', bytes: '10' },
+      },
+    ],
+  })
+  t.strictSame(await look(10), { good: true, units: '0' })
+  t.match(await look(11), { status: 402 }, 'it has not paid for so many bytes')
 })
