@@ -239,7 +239,7 @@ export class FallbackConnection {
     this.#await()
   }
 
-  /** Waits for the next request, or for the end of a hold. */
+  /** Waits for the next request, or for `takeNext`. */
   #await(): void {
     this.#since = this.wire.now
     if (this.#held) return
@@ -247,7 +247,7 @@ export class FallbackConnection {
     if (this.#in.length > 0) this.wire.later(this)
   }
 
-  hold(): void {
+  delayNext(): void {
     if (this.#phase === 'answering') this.#held = true
   }
 

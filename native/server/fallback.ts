@@ -213,11 +213,11 @@ export class FallbackWire implements Wire, ConnectionServer {
     this.#slots[slot]?.pause()
   }
 
-  hold(slot: number): void {
-    this.#slots[slot]?.hold()
+  delayNext(slot: number): void {
+    this.#slots[slot]?.delayNext()
   }
 
-  release(slot: number): void {
+  takeNext(slot: number): void {
     this.#slots[slot]?.release()
   }
 

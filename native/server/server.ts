@@ -175,11 +175,11 @@ class AddonWire implements Wire {
     this.#addon.pause(this.#listener, slot)
   }
 
-  hold(slot: number): void {
+  delayNext(slot: number): void {
     this.#addon.hold(this.#listener, slot)
   }
 
-  release(slot: number): void {
+  takeNext(slot: number): void {
     this.#addon.release(this.#listener, slot)
   }
 

@@ -25,10 +25,10 @@ export interface Wire {
   read(slot: number): void
   /** No more of the body is wanted until `read`; pieces of this turn may still come. */
   pause(slot: number): void
-  /** Behind the answer that is outstanding no request of this connection is read or delivered, until `release`. */
-  hold(slot: number): void
-  /** Ends a hold. Nothing happens where there is none: the slot may be another connection's by now. */
-  release(slot: number): void
+  /** Behind the answer that is outstanding no request of this connection is read or delivered, until `takeNext`. */
+  delayNext(slot: number): void
+  /** Ends such a delay. Nothing happens where there is none: the slot may be another connection's by now. */
+  takeNext(slot: number): void
   /** Closes a connection at once; no message comes. */
   drop(slot: number): void
   /** Textual address of the other end, IPv4 in dotted form; '' where it is gone. */

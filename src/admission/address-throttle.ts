@@ -17,10 +17,10 @@ const forgottenPerSecond = 50
 const stepMs = 10
 
 /**
- * With 10 s, thousands of connections together get at most some hundred refusals a second; with a longer hold clients
+ * With 10 s, thousands of connections together get at most some hundred refusals a second; with a longer delay clients
  * would be held long after the flood ended.
  */
-const holdMaxMs = 10_000
+const delayMaxMs = 10_000
 
 /**
  * Requests a second that cost no tokens and are allowed for one address: far more than busy clients of nodes make,
@@ -28,7 +28,7 @@ const holdMaxMs = 10_000
  */
 const freePerSecond = 1000
 const freeStepMs = 1
-const freeHoldMaxMs = 1000
+const freeDelayMaxMs = 1000
 
 /**
  * A client without tokens may pay, so content is looked up on the network to quote its price: so often in a burst, and
@@ -49,9 +49,9 @@ export class AddressThrottle {
   readonly #lookups: LeakingCounts
 
   constructor(clock: Clock) {
-    const max = graceRefusals + holdMaxMs / stepMs
+    const max = graceRefusals + delayMaxMs / stepMs
     this.#refusals = new LeakingCounts(clock, { leakPerSecond: forgottenPerSecond, max })
-    const freeMax = freePerSecond + freeHoldMaxMs / freeStepMs
+    const freeMax = freePerSecond + freeDelayMaxMs / freeStepMs
     this.#free = new LeakingCounts(clock, { leakPerSecond: freePerSecond, max: freeMax })
     this.#lookups = new LeakingCounts(clock, { leakPerSecond: lookupsPerSecond, max: lookupsMax })
   }

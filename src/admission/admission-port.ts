@@ -39,7 +39,7 @@ export interface Denial {
   /** In a few words, for the log: which limit, which fault of a payment. */
   readonly reason: string
   /** The connection may be left unread for so long after this answer; never for longer than its Retry-After. */
-  readonly holdMs?: number
+  readonly delayMs?: number
 }
 
 /** May this answer go out? */
@@ -63,7 +63,7 @@ export interface Admission {
   /** What must hold for the price of an answer by name to count. Absent: nothing. */
   readonly namesBasis?: readonly [cell: Cell, least: number, most: number]
   /** Counts a request that costs no tokens. Returns for how many milliseconds its connection is to be left unread. */
-  freePauseMs(request: Request): number
+  freeDelayMs(request: Request): number
 }
 
 export function isDenial(outcome: Grant | Paid | Denial): outcome is Denial {

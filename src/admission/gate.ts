@@ -28,8 +28,8 @@ export interface GateParts {
   readonly onLimited?: (address: string) => void
 }
 
-/** Longest hold where no Retry-After is sent: the client may rightly retry at once, for less or with a payment. */
-const holdUnsaidMaxMs = 1000
+/** Longest delay where no Retry-After is sent: the client may rightly retry at once, for less or with a payment. */
+const delayUnsaidMaxMs = 1000
 
 /** The grant for clients and names that are never limited. */
 const free: Grant = {
@@ -60,10 +60,10 @@ export class Gate implements Admission {
   /** Memory that the server reads: changes with the names. */
   readonly #namesCell = { cells: new Int32Array(new SharedArrayBuffer(4)), at: 0 }
   readonly #counts: Readonly<Record<Domain, Counts>>
-  readonly #holds: Meter
+  readonly #delays: Meter
 
   constructor(private readonly parts: GateParts) {
-    this.#holds = parts.meters.of('rate_limit_holds_total')
+    this.#delays = parts.meters.of('rate_limit_holds_total')
     this.use(parts)
     const of = (domain: Domain): [Domain, Counts] => [domain, countsOf(parts.meters, domain)]
     this.#counts = Object.fromEntries(domains.map(of)) as Record<Domain, Counts>
@@ -112,8 +112,8 @@ export class Gate implements Admission {
       // looked up, but only so often.
       const isSold = payments !== undefined
       if (isSold && throttle.mayLookUp(client.address)) return false
-      const holdMs = this.#refused(request, client, outcome, this.#counts.data)
-      return tooMany(isSold ? { short: 'ip', retrySeconds: 1 } : outcome, false, holdMs)
+      const delayMs = this.#refused(request, client, outcome, this.#counts.data)
+      return tooMany(isSold ? { short: 'ip', retrySeconds: 1 } : outcome, false, delayMs)
     }
     return taking instanceof Promise ? taking.then(answer) : answer(taking)
   }
@@ -143,7 +143,7 @@ export class Gate implements Admission {
     }
   }
 
-  freePauseMs(request: Request): number {
+  freeDelayMs(request: Request): number {
     const { clients, throttle } = this.parts
     if (!clients.isDirect(request)) return 0
     const client = clients.of(request)
@@ -170,20 +170,20 @@ export class Gate implements Admission {
       return taking
     }
     if ('unavailable' in taking) return unavailable
-    const holdMs = this.#refused(charge.request, client, taking, counts)
+    const delayMs = this.#refused(charge.request, client, taking, counts)
     const { payments } = this.parts
     const paying = payments?.pay(charge, client.address)
     if (payments === undefined || paying === undefined) {
       counts.blockedBytes.add(charge.bytes)
       const isTooLarge = tokensOf(charge.bytes) > this.parts.buckets.rules[taking.short].capacity
       return payments === undefined
-        ? tooMany(taking, isTooLarge, holdMs)
-        : withHold(payments.demand(charge), holdMs)
+        ? tooMany(taking, isTooLarge, delayMs)
+        : withDelay(payments.demand(charge), delayMs)
     }
     const paid = this.#paid(charge, client, counts, payments, paying)
-    return holdMs === 0
+    return delayMs === 0
       ? paid
-      : paid.then((outcome) => (isDenial(outcome) ? withHold(outcome, holdMs) : outcome))
+      : paid.then((outcome) => (isDenial(outcome) ? withDelay(outcome, delayMs) : outcome))
   }
 
   /** Counts a refusal. Returns for how many milliseconds the connection is left unread. */
@@ -196,7 +196,7 @@ export class Gate implements Admission {
   }
 
   #held(ms: number): number {
-    if (ms > 0) this.#holds.add(1)
+    if (ms > 0) this.#delays.add(1)
     return ms
   }
 
@@ -268,12 +268,12 @@ const unavailable: Denial = {
 }
 
 /**
- * 429 (RFC 6585 section 4): which limit, and when to try again: never before the hold is over, so that a client that
+ * 429 (RFC 6585 section 4): which limit, and when to try again: never before the delay is over, so that a client that
  * obeys Retry-After is never held. The bodies are prepared, because a flood is answered with them.
  */
-function tooMany({ short, retrySeconds }: Shortage, isTooLarge: boolean, holdMs: number): Denial {
+function tooMany({ short, retrySeconds }: Shortage, isTooLarge: boolean, delayMs: number): Denial {
   const { message, body, largeBody } = words[short]
-  const seconds = retrySeconds === undefined ? undefined : Math.max(retrySeconds, Math.ceil(holdMs / 1000))
+  const seconds = retrySeconds === undefined ? undefined : Math.max(retrySeconds, Math.ceil(delayMs / 1000))
   const retry = seconds === undefined ? '' : `\r\nRetry-After: ${seconds}`
   return {
     status: 429,
@@ -281,12 +281,12 @@ function tooMany({ short, retrySeconds }: Shortage, isTooLarge: boolean, holdMs:
     lines: `${retry}\r\nCache-Control: no-store`,
     body: isTooLarge ? largeBody : body,
     reason: message,
-    holdMs: seconds === undefined ? Math.min(holdMs, holdUnsaidMaxMs) : holdMs,
+    delayMs: seconds === undefined ? Math.min(delayMs, delayUnsaidMaxMs) : delayMs,
   }
 }
 
-function withHold(denial: Denial, holdMs: number): Denial {
-  return holdMs === 0 ? denial : { ...denial, holdMs: Math.min(holdMs, holdUnsaidMaxMs) }
+function withDelay(denial: Denial, delayMs: number): Denial {
+  return delayMs === 0 ? denial : { ...denial, delayMs: Math.min(delayMs, delayUnsaidMaxMs) }
 }
 
 const words = { ip: wordsOf('IP rate limit exceeded'), resource: wordsOf('Resource rate limit exceeded') }

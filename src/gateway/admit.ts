@@ -51,9 +51,9 @@ export async function precheckExchange(
 export function answerDenied(
   requestLog: RequestLog,
   exchange: Exchange,
-  { status, contentType, lines, body, reason, holdMs = 0 }: Denial,
+  { status, contentType, lines, body, reason, delayMs = 0 }: Denial,
 ): void {
-  exchange.reply.hold(holdMs)
+  exchange.reply.delayNext(delayMs)
   const answer = deniedAnswer({ status, contentType, lines, body, reason })
   answerExchange(requestLog, exchange, answer, { reason, fault: 'client' })
 }
@@ -77,7 +77,7 @@ export async function admitted(
   const { request, reply, first } = call
   const outcome = (await admission?.admit({ request, ...charge })) ?? unlimited
   if ('status' in outcome) {
-    reply.hold(outcome.holdMs ?? 0)
+    reply.delayNext(outcome.delayMs ?? 0)
     answerSmall(request, reply, first, deniedAnswer(outcome))
     return
   }

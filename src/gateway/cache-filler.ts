@@ -8,7 +8,7 @@ import type { AnswerPrice, CountPlaces, ResponseCacheOptions } from '../http/res
 import type { Bounded } from '../names/name-marks.js'
 import { type Exchange, type Family, families } from '../serving/request-exchange.js'
 import type { StoredContent } from '../store/stored-content.js'
-import type { Entry, TimedFrame } from './entry.js'
+import type { Entry, TimedHead } from './entry.js'
 import type { Guard } from './guard.js'
 import { ItemWindow } from './item-window.js'
 import { plainLines } from './plain-lines.js'
@@ -46,7 +46,7 @@ type Offered = readonly [
   entry: Entry,
   content: StoredContent | ItemWindow,
   planned: Planned,
-  frame: TimedFrame,
+  head: TimedHead,
 ]
 
 export interface CacheFillerParts {
@@ -96,7 +96,7 @@ export class CacheFiller {
   }
 
   /**
-   * `frame`: the head of this answer, which is about to be sent. Never throws: a bug in here is logged once and counted. The
+   * `head`: that of this answer, which is about to be sent. Never throws: a bug in here is logged once and counted. The
    * client does not notice it, because the answer was decided before.
    */
   offer(...about: Offered): void {
@@ -110,7 +110,7 @@ export class CacheFiller {
     }
   }
 
-  #offer(...[exchange, entry, content, planned, frame]: Offered): void {
+  #offer(...[exchange, entry, content, planned, head]: Offered): void {
     const { responseCache } = exchange.reply
     if (responseCache === undefined || exchange.conditions === undefined) return
     const { method, path, family, request, naming } = exchange
@@ -135,9 +135,9 @@ export class CacheFiller {
       isStrict: family === 'raw',
       tag: entry.tagFor(naming) ?? '',
       shown: naming?.name ?? '',
-      ...frame.frame,
-      fromSeconds: frame.fromSeconds,
-      untilSeconds: frame.untilSeconds,
+      ...head.split,
+      fromSeconds: head.fromSeconds,
+      untilSeconds: head.untilSeconds,
       sizeBytes: size,
       body: borrowed,
       offset: borrowed.offset,

@@ -3,8 +3,8 @@ import type { Tip } from '../actor/shared.js'
 import { entityTag } from '../attest/trust-headers.js'
 import type { Attributes, ItemPlace } from '../catalog/attributes.js'
 import type { Refusal } from '../format/refusal.js'
-import type { Frame } from '../http/exchange.js'
-import { frameOf } from '../http/frame.js'
+import type { SplitHead } from '../http/exchange.js'
+import { splitHeadOf } from '../http/write-head.js'
 import { idLead } from '../serving/cors.js'
 import type { Naming } from '../serving/naming.js'
 import { type FileState, isSameFile } from '../store/file-stamp.js'
@@ -41,20 +41,20 @@ export function lazyBoundary(): () => string {
 }
 
 /** A head and the time in which it may be sent. */
-export interface TimedFrame {
-  readonly frame: Frame
+export interface TimedHead {
+  readonly split: SplitHead
   /** First and last second in which it may be sent. Unsigned heads have no limits. */
   readonly fromSeconds: number
   readonly untilSeconds: number
 }
 
-interface Signed extends TimedFrame {
+interface Signed extends TimedHead {
   readonly manner: number
   readonly naming: Naming | undefined
   readonly tail: string
   readonly method: string
   readonly path: string
-  frame: Frame
+  split: SplitHead
   fromSeconds: number
   untilSeconds: number
 }
@@ -78,8 +78,8 @@ function plainBytes({ place, header, contentType }: Attributes): number {
   return bytes
 }
 
-/** Beside the text of a frame. */
-const frameBytes = 400
+/** What a head takes in memory beside its text. */
+const headObjectBytes = 400
 
 /** What all answers about one id have in common, prepared once and kept while the catalog does not change. */
 export class Entry {
@@ -174,7 +174,7 @@ export class Entry {
    * The head of an answer from the store (or from the catalog alone, where `cached` is false). It lacks the request's id and the
    * lines of this answer alone. `sound`: the bytes were checked. Kept for as long as its signature may be used.
    */
-  frame(kind: HeadKind, method: string, path: string, seconds: number, writer: HeadWriter): TimedFrame {
+  timedHead(kind: HeadKind, method: string, path: string, seconds: number, writer: HeadWriter): TimedHead {
     const { variant, cached, sound, fallback, naming, tail = '' } = kind
     const manner = variants.indexOf(variant) | (cached ? 4 : 0) | (sound ? 8 : 0) | (fallback ? 16 : 0)
     // A few comparisons cost less than making a key and hashing it.
@@ -191,7 +191,7 @@ export class Entry {
       tail,
       method,
       path,
-      frame: noFrame,
+      split: noHead,
       fromSeconds: 0,
       untilSeconds: 0,
     }
@@ -203,11 +203,11 @@ export class Entry {
   #keep(fresh: Signed): void {
     if (this.#signed.length < signedMax) {
       this.#signed.push(fresh)
-      this.#grow(frameBytes)
+      this.#grow(headObjectBytes)
       return
     }
     const out = this.#signed[this.#nextOut]
-    this.#grow(-(out?.frame.after.length ?? 0))
+    this.#grow(-(out?.split.after.length ?? 0))
     this.#signed[this.#nextOut] = fresh
     this.#nextOut = (this.#nextOut + 1) % signedMax
   }
@@ -222,9 +222,9 @@ export class Entry {
     const { method, path } = one
     const status = statusOf(kind)
     const block = writer.signed(head, { status, method, path }, seconds)
-    this.#grow(-one.frame.after.length)
-    one.frame = frameOf(status, idLead, `\r\n${block}${one.tail}`)
-    this.#grow(one.frame.after.length)
+    this.#grow(-one.split.after.length)
+    one.split = splitHeadOf(status, idLead, `\r\n${block}${one.tail}`)
+    this.#grow(one.split.after.length)
     const isSigned = head.covered !== undefined
     one.fromSeconds = isSigned ? seconds : Number.NEGATIVE_INFINITY
     one.untilSeconds = isSigned ? seconds + writer.reuseSeconds : Number.POSITIVE_INFINITY
@@ -275,7 +275,7 @@ export class Entry {
   }
 }
 
-/** Unsigned heads are kept to be signed again soon. What is never signed is kept as a frame alone. */
+/** Unsigned heads are kept to be signed again soon. What is never signed is kept as a written head alone. */
 function isKept({ covered }: PreparedHead, { reuseSeconds }: HeadWriter): boolean {
   return covered !== undefined && reuseSeconds < keptUnsignedSeconds
 }
@@ -289,7 +289,7 @@ function statusOf({ variant, naming }: HeadKind): number {
   return naming?.status ?? statusOfVariant[variant]
 }
 
-const noFrame: Frame = { before: '', after: '' }
+const noHead: SplitHead = { before: '', after: '' }
 
 /** What kind of answer a head is for. */
 export interface HeadKind {

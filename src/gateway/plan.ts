@@ -190,11 +190,11 @@ function parts(conditions: Conditions, known: Known, ranges: readonly ByteRange[
   const boundary = known.boundary()
   const pieces: Piece[] = []
   ranges.forEach((range, index) => {
-    const frame =
+    const partHead =
       `${index === 0 ? '' : '\r\n'}--${boundary}\r\nContent-Type: ${known.contentType}\r\n` +
       `Content-Range: ${contentRange(range, known.sizeBytes)}\r\n\r\n`
     const window = { start: range.start, end: range.end + 1 }
-    pieces.push({ bytes: Buffer.from(frame, 'latin1') }, window)
+    pieces.push({ bytes: Buffer.from(partHead, 'latin1') }, window)
   })
   pieces.push({ bytes: Buffer.from(`\r\n--${boundary}--\r\n`, 'latin1') })
   return answer(conditions, 'parts', 206, '', pieces)

@@ -1,5 +1,5 @@
 import type { Grant } from '../admission/admission-port.js'
-import type { FramedHead } from '../http/exchange.js'
+import type { SharedHead } from '../http/exchange.js'
 import type { Exchange } from '../serving/request-exchange.js'
 import type { StoredContent } from '../store/stored-content.js'
 import type { DeliveryParts } from './delivery-parts.js'
@@ -26,7 +26,7 @@ export class StoredHeads {
   }
 
   /** Step `head`. Offers the answer to the response cache. `stored` absent: the answer is from the catalog alone. */
-  headOf(exchange: Exchange, entry: Entry, planned: Planned, grant: Grant, stored?: Stored): FramedHead {
+  headOf(exchange: Exchange, entry: Entry, planned: Planned, grant: Grant, stored?: Stored): SharedHead {
     enter(exchange, 'head')
     const { variant, status, lines } = planned
     const seconds = Math.floor(this.parts.clock.now() / 1000)
@@ -35,11 +35,10 @@ export class StoredHeads {
     const { fallback, naming, method, path } = exchange
     const sound = stored?.sound === true
     const kind = { variant, cached: stored !== undefined, sound, fallback, naming, tail }
-    const timed = entry.frame(kind, method, path, seconds, this.parts.writer)
+    const timed = entry.timedHead(kind, method, path, seconds, this.parts.writer)
     if (stored?.sound === true && grant.lines === '')
       this.parts.cacheFiller.offer(exchange, entry, stored.content, planned, timed)
-    const { frame } = timed
-    return { status, frame, id: exchange.requestId, lines: lines + grant.lines }
+    return { status, split: timed.split, id: exchange.requestId, lines: lines + grant.lines }
   }
 
   #tailOf(own: string): string {

@@ -77,24 +77,24 @@ export interface TextHead {
  * Status line and header lines, of characters up to U+00FF, before and after the place of the request's id. It is text, because
  * writing it costs the same as bytes. A small buffer takes some 500 bytes more memory outside of V8's heap, and fragments it.
  */
-export interface Frame {
+export interface SplitHead {
   readonly before: string
   readonly after: string
 }
 
-/** A head that is the same for many answers but for the id of the request and a few lines: kept (http/frame.ts). */
-export interface FramedHead {
+/** A head that is the same for many answers but for the id of the request and a few lines: kept (http/write-head.ts). */
+export interface SharedHead {
   readonly status: number
-  readonly frame: Frame
-  /** ASCII; stands between the two parts of the frame. */
+  readonly split: SplitHead
+  /** ASCII; stands between the two parts. */
   readonly id: string
   /** ASCII lines of this answer alone, each with CRLF in front; '' where there are none. */
   readonly lines: string
 }
 
-export type Head = TextHead | FramedHead
+export type Head = TextHead | SharedHead
 
-/** A part of a body: given bytes (multipart frames), or a window of the content, `end` exclusive. */
+/** A part of a body: given bytes (what stands between the ranges of a multipart answer), or a window of the content, `end` exclusive. */
 export type Piece = { readonly bytes: Uint8Array } | { readonly start: number; readonly end: number }
 
 /** How a streamed answer ended. */
@@ -131,7 +131,7 @@ export interface Reply {
    * Reads nothing from this connection for `ms` from the beginning of the answer, and in any case not before the answer ends;
    * of several calls the longest counts. Only for connections that belong to one client. To be called before the answer.
    */
-  hold(ms: number): void
+  delayNext(ms: number): void
   /**
    * An interim answer ahead of the last one (RFC 9110 section 15.2): any number, each whole at once. Clients that speak HTTP/1.0
    * get none, and nothing happens once the answer has begun.

@@ -9,9 +9,9 @@ import { Inflow } from './body.js'
 import type { Reply, Request } from './exchange.js'
 import { FlowShares } from './flow-shares.js'
 import { gatheredMaxBytes } from './gathered-body.js'
-import { ReadPauses } from './read-pauses.js'
 import { type ReplyOwner, SocketReply } from './reply.js'
 import { type Front, SocketRequest } from './request.js'
+import { RequestDelays } from './request-delays.js'
 import { ResponseCache, type ResponseCacheOptions } from './response-cache.js'
 import { bytesPerSecondMin, SenderPace } from './sender-pace.js'
 import { Stalls } from './stalls.js'
@@ -122,7 +122,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
   readonly stalls: Stalls
   readonly memory: HeldMemory
   readonly responseCache: ResponseCache | undefined
-  readonly #readPauses: ReadPauses
+  readonly #requestDelays: RequestDelays
   readonly #handler: Handler
   readonly #options: ServeOptions
   readonly #clock: Clock
@@ -159,7 +159,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
     )
     this.responseCache = this.#openResponseCache(options)
     this.stalls = new Stalls(stallMs, this.#running)
-    this.#readPauses = new ReadPauses(this.wire, this.#clock)
+    this.#requestDelays = new RequestDelays(this.wire, this.#clock)
     this.#sweeping = this.#clock.every(sweepMs, () => this.#sweep())
     this.#sweep()
   }
@@ -214,8 +214,8 @@ class ListeningServer implements ReplyOwner, Front, Server {
     return this.#date
   }
 
-  hold(slot: number, ms: number): void {
-    this.#readPauses.add(slot, ms)
+  delayNext(slot: number, ms: number): void {
+    this.#requestDelays.add(slot, ms)
   }
 
   addressOf(slot: number): string {
@@ -375,7 +375,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
     this.wire.destroy()
     this.responseCache?.close()
     this.stalls.close()
-    this.#readPauses.close()
+    this.#requestDelays.close()
     this.#sweeping.cancel()
   }
 }

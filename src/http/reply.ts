@@ -2,11 +2,11 @@ import { how, type Wire } from '../../native/server/wire.js'
 import type { Content } from '../store/content.js'
 import type { Inflow } from './body.js'
 import type { Head, Pace, Piece, Reply, Sent, TextHead } from './exchange.js'
-import { writeHead, writeInterim } from './frame.js'
 import { Pump, shareMinBytes, sizeOfAll } from './pump.js'
 import type { SocketRequest } from './request.js'
 import type { ResponseCache } from './response-cache.js'
 import type { Stalls } from './stalls.js'
+import { writeHead, writeInterim } from './write-head.js'
 
 /** Bodies up to this size are copied when the socket is full; larger ones are read again. */
 const copyMaxBytes = 16 * 1024
@@ -22,7 +22,7 @@ export interface ReplyOwner {
   readonly responseCache: ResponseCache | undefined
   dateLine(): string
   /** Nothing is read from this connection for so long, from the end of the answer that is sent next. */
-  hold(slot: number, ms: number): void
+  delayNext(slot: number, ms: number): void
   /** The reply outlives the handler. */
   opened(reply: SocketReply, slot: number): void
   /** A reply that was opened is over. */
@@ -47,7 +47,7 @@ export class SocketReply implements Reply {
   #left: (() => void)[] | undefined
   #pump: Pump | undefined
   #inflow: Inflow | undefined
-  #holdMs = 0
+  #delayMs = 0
 
   constructor(request: SocketRequest, owner: ReplyOwner) {
     this.#request = request
@@ -144,8 +144,8 @@ export class SocketReply implements Reply {
     this.#owner.wire.drop(this.#request.slot)
   }
 
-  hold(ms: number): void {
-    if (ms > this.#holdMs) this.#holdMs = ms
+  delayNext(ms: number): void {
+    if (ms > this.#delayMs) this.#delayMs = ms
   }
 
   inform(head: TextHead): void {
@@ -178,7 +178,7 @@ export class SocketReply implements Reply {
 
   #writeHead(head: Head, contentLength: number | undefined, last: boolean): number {
     const { wire } = this.#owner
-    if (this.#holdMs > 0 && !last) this.#owner.hold(this.#request.slot, this.#holdMs)
+    if (this.#delayMs > 0 && !last) this.#owner.delayNext(this.#request.slot, this.#delayMs)
     return writeHead(wire.outbox, head, this.#owner.dateLine(), contentLength, last)
   }
 

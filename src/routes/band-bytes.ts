@@ -10,10 +10,10 @@ import type { Guard } from '../gateway/guard.js'
 import { type Plan, type Planned, plan, readConditions } from '../gateway/plan.js'
 import { send } from '../gateway/send.js'
 import { enter } from '../gateway/steps.js'
-import type { Frame, Reply, Request } from '../http/exchange.js'
-import { frameOf } from '../http/frame.js'
+import type { Reply, Request, SplitHead } from '../http/exchange.js'
 import { ownOrigin } from '../http/own-origin.js'
 import { answerSmall, noStore } from '../http/small-answer.js'
+import { splitHeadOf } from '../http/write-head.js'
 import { idLead } from '../serving/cors.js'
 import { closeOpened } from '../serving/exchange-answers.js'
 import type { Exchange } from '../serving/request-exchange.js'
@@ -61,13 +61,13 @@ const padMaxBytes = 64 * 1024 * 1024
 const octets = 'application/octet-stream'
 const forever = 'max-age=31536000, immutable'
 /** Signed heads kept within a second; requests for further files make a signature each. */
-const framesMax = 1024
+const headsMax = 1024
 
 /** Sends what is offered: files of bands from the mapping, planned, metered and signed like content. */
 export class BandBytes {
   readonly #statements: Statements
   /** Heads of this second. */
-  readonly #frames = new Map<string, Frame>()
+  readonly #heads = new Map<string, SplitHead>()
   #second = -1
 
   constructor(private readonly parts: IndexParts) {
@@ -148,9 +148,9 @@ export class BandBytes {
         return
       }
       enter(exchange, 'head')
-      const frame = this.#frameOf(exchange, decided, about)
+      const split = this.#headOf(exchange, decided, about)
       const lines = decided.lines + outcome.lines
-      const head = { status: decided.status, frame, id: exchange.requestId, lines }
+      const head = { status: decided.status, split, id: exchange.requestId, lines }
       send(requestLog, exchange, head, decided, content, outcome, { reason: 'band' })
     }
     enter(exchange, 'admit')
@@ -159,15 +159,15 @@ export class BandBytes {
   }
 
   /** The head of such an answer without the request's id and the lines of this answer alone; signed once a second. */
-  #frameOf({ request, method, path }: Exchange, { variant, status }: Planned, about: About): Frame {
+  #headOf({ request, method, path }: Exchange, { variant, status }: Planned, about: About): SplitHead {
     const seconds = Math.floor(this.parts.clock.now() / 1000)
-    if (seconds !== this.#second || this.#frames.size >= framesMax) {
+    if (seconds !== this.#second || this.#heads.size >= headsMax) {
       this.#second = seconds
-      this.#frames.clear()
+      this.#heads.clear()
     }
     const { type, sha256, caching } = about
     const key = `${variant} ${method} ${path} ${sha256}`
-    const known = this.#frames.get(key)
+    const known = this.#heads.get(key)
     if (known !== undefined) return known
     const served = variant !== 'unchanged'
     const digest = `sha-256=:${Buffer.from(sha256 ?? '', 'hex').toString('base64')}:`
@@ -186,9 +186,9 @@ export class BandBytes {
       ['Cache-Control', caching],
       ...digests,
     ]
-    const frame = frameOf(status, idLead, this.#statements.block(request, '', status, lines))
-    this.#frames.set(key, frame)
-    return frame
+    const split = splitHeadOf(status, idLead, this.#statements.block(request, '', status, lines))
+    this.#heads.set(key, split)
+    return split
   }
 
   /** Cache-Control of metered answers: private while limits are on, because the client's tokens paid for it. */

@@ -128,7 +128,7 @@ class EdgeHandler implements RequestHandler {
   handle(request: Request, reply: Reply): void {
     request.home = this.#home
     if (request.method === 'OPTIONS') {
-      this.#pauseFree(request, reply)
+      this.#delayFree(request, reply)
       const exchange = this.#open(request, reply, 'other')
       preflight(request, reply, exchange.lines)
       this.#requestLog.settle(exchange, { status: 204, bytes: 0, outcome: 'whole', reason: 'preflight' })
@@ -149,7 +149,7 @@ class EdgeHandler implements RequestHandler {
       this.#byDigest(request, reply, digest)
       return
     }
-    this.#pauseFree(request, reply)
+    this.#delayFree(request, reply)
     const found = this.#router.find(request.path)
     const isHidden = request.secure === true && found?.isForOperators === true && this.#hidesOperators
     const route = isHidden ? undefined : found
@@ -168,8 +168,8 @@ class EdgeHandler implements RequestHandler {
   }
 
   /** Requests that cost no tokens are limited in number as well. */
-  #pauseFree(request: Request, reply: Reply): void {
-    if (this.#admission !== undefined) reply.hold(this.#admission.freePauseMs(request))
+  #delayFree(request: Request, reply: Reply): void {
+    if (this.#admission !== undefined) reply.delayNext(this.#admission.freeDelayMs(request))
   }
 
   #naming({ naming, vocabulary, guard, options, clientOf }: GatewayParts): ByHost | undefined {

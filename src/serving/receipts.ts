@@ -9,10 +9,10 @@ const own = '\r\nCache-Control: private'
  * all of it, and give away what was sold.
  */
 export function forPayer(head: Head): Head {
-  if ('frame' in head) {
+  if ('split' in head) {
     if (!head.lines.includes(receiptLine)) return head
-    const { before, after } = head.frame
-    return { ...head, frame: { before, after: after.replace(shared, own) } }
+    const { before, after } = head.split
+    return { ...head, split: { before, after: after.replace(shared, own) } }
   }
   return head.block.includes(receiptLine) ? { ...head, block: head.block.replace(shared, own) } : head
 }

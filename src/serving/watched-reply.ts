@@ -33,8 +33,8 @@ export class WatchedReply implements Reply {
     this.reply.onAbort(act)
   }
 
-  hold(ms: number): void {
-    this.reply.hold(ms)
+  delayNext(ms: number): void {
+    this.reply.delayNext(ms)
   }
 
   inform(head: TextHead): void {
@@ -59,7 +59,7 @@ export class WatchedReply implements Reply {
   }
 
   #cached(head: Head): Head {
-    if ('frame' in head) return head
+    if ('split' in head) return head
     const { status, block } = head
     if (saysCaching(block)) return forPayer(head)
     const caching = good.has(status) ? this.caching : 'no-store'

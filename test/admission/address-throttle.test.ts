@@ -116,7 +116,7 @@ t.test('requests without tokens are held too, at a rate far above usual clients'
   const { gate, requestOf, house } = await gateOf(t, 1)
   const flood = (count: number, address: string, lines: Record<string, string> = {}): number => {
     let last = 0
-    for (let at = 0; at < count; at += 1) last = gate.freePauseMs(requestOf(address, lines))
+    for (let at = 0; at < count; at += 1) last = gate.freeDelayMs(requestOf(address, lines))
     return last
   }
   t.equal(flood(1000, '203.0.113.1'), 0)
@@ -148,32 +148,32 @@ function retryOf({ lines }: Denial): number | undefined {
 
 t.test('a connection is held only where it is the client`s own', async (t) => {
   const { ask, flood, meters } = await gateOf(t, 1)
-  t.ok(((await flood(100, '203.0.113.1')).holdMs ?? 0) > 0)
+  t.ok(((await flood(100, '203.0.113.1')).delayMs ?? 0) > 0)
   t.equal(meters.total('rate_limit_holds_total'), 48, 'two were served, fifty refused without a hold')
-  t.equal((await flood(100, '10.0.0.1', 5000, { 'x-forwarded-for': '203.0.113.2' })).holdMs, 0)
-  t.equal((await flood(100, '10.0.0.1')).holdMs, 0, 'nor where the proxy says nothing')
-  t.ok(((await flood(100, '203.0.113.3', 5000, { 'x-forwarded-for': '203.0.113.4' })).holdMs ?? 0) > 0)
+  t.equal((await flood(100, '10.0.0.1', 5000, { 'x-forwarded-for': '203.0.113.2' })).delayMs, 0)
+  t.equal((await flood(100, '10.0.0.1')).delayMs, 0, 'nor where the proxy says nothing')
+  t.ok(((await flood(100, '203.0.113.3', 5000, { 'x-forwarded-for': '203.0.113.4' })).delayMs ?? 0) > 0)
   for (let at = 0; at < 100; at += 1) t.equal(await ask('192.0.2.9'), undefined, 'exempt')
-  t.equal((await flood(4, '203.0.113.5')).holdMs, 0, 'and not at once')
+  t.equal((await flood(4, '203.0.113.5')).delayMs, 0, 'and not at once')
 })
 
 t.test('addresses of one IPv6 prefix are one client', async (t) => {
   const { flood } = await gateOf(t, 1)
   await flood(100, '2001:db8::1')
-  t.ok(((await flood(1, '2001:db8::2')).holdMs ?? 0) > 0)
-  t.equal((await flood(4, '2001:db8:0:1::1')).holdMs, 0)
+  t.ok(((await flood(1, '2001:db8::2')).delayMs ?? 0) > 0)
+  t.equal((await flood(4, '2001:db8:0:1::1')).delayMs, 0)
 })
 
 t.test('without Retry-After, or where a payment may follow, a hold is short', async (t) => {
   const none = await gateOf(t, 0)
   const denied = await none.flood(500, '203.0.113.1')
   t.equal(retryOf(denied), undefined)
-  t.equal(denied.holdMs, 1000)
+  t.equal(denied.delayMs, 1000)
   const demand = { status: 402, contentType: 'a', lines: '', body: '', reason: '' } as const
   const payments = { demand: () => demand, pay: () => undefined, topUp: () => undefined }
   const sold = await gateOf(t, 1, payments)
-  t.equal((await sold.flood(10, '203.0.113.1')).holdMs, undefined)
-  t.equal((await sold.flood(500, '203.0.113.1')).holdMs, 1000)
+  t.equal((await sold.flood(10, '203.0.113.1')).delayMs, undefined)
+  t.equal((await sold.flood(500, '203.0.113.1')).delayMs, 1000)
 })
 
 t.test('for a client without tokens that may pay, the network is asked only so often', async (t) => {
@@ -211,7 +211,7 @@ t.test('no hold is longer than the Retry-After that came with it', async (t) => 
           const denial = await ask('203.0.113.1', bytes)
           if (denial === undefined) continue
           const retry = retryOf(denial)
-          if (retry === undefined || (denial.holdMs ?? 0) > retry * 1000) return false
+          if (retry === undefined || (denial.delayMs ?? 0) > retry * 1000) return false
         }
       }
       return true
@@ -242,7 +242,7 @@ for (const by of ways) {
         if (outcome instanceof Promise) throw new Error('memory answers at once')
         if (!isDenial(outcome)) reply.end({ status: 200, block: '' })
         else {
-          reply.hold(outcome.holdMs ?? 0)
+          reply.delayNext(outcome.delayMs ?? 0)
           reply.end({ status: outcome.status, block: outcome.lines.slice(2) })
         }
       },

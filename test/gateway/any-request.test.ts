@@ -13,7 +13,7 @@ import { packManifest } from '../../src/format/packed-manifest.js'
 import { tagOf } from '../../src/format/tag.js'
 import { type GatewayParts, gatewayDefaults } from '../../src/gateway/gateway-parts.js'
 import type { Head, Piece, Reply, Request } from '../../src/http/exchange.js'
-import { writeHead } from '../../src/http/frame.js'
+import { writeHead } from '../../src/http/write-head.js'
 import { createEdgeHandler } from '../../src/routes/edge-handler.js'
 import type { Route } from '../../src/serving/route.js'
 import { stampOf } from '../../src/store/file-stamp.js'
@@ -139,7 +139,7 @@ async function answersTo(
     pace: () => undefined,
     giveUp: () => undefined,
     onAbort: () => undefined,
-    hold: () => undefined,
+    delayNext: () => undefined,
     inform: () => undefined,
     end: (head, body = '') => answers.push({ head, bytes: Buffer.byteLength(body) }),
     endEmpty: (head) => answers.push({ head, bytes: 0 }),

@@ -300,7 +300,7 @@ t.test(
         return { lines: '', settle: (count) => void sent.push(count) }
       },
       precheck: () => true,
-      freePauseMs: () => 0,
+      freeDelayMs: () => 0,
     }
     const made = await scene(t, admission)
     made.block('hash', digestOf(randomBytes(10)))
@@ -338,7 +338,7 @@ t.test('a client without tokens gets no bytes, and each answer is metered by wha
   const strict: Admission = {
     admit: () => denial,
     precheck: () => denial,
-    freePauseMs: () => 0,
+    freeDelayMs: () => 0,
   }
   const made = await scene(t, strict)
   for (const target of routes) {

@@ -431,7 +431,7 @@ t.test('admission gets the planned bytes before, and the sent bytes after', asyn
   let prechecks = 0
   const grant = { lines: '\r\nX-Receipt: one', settle: (bytes: number) => sent.push(bytes) }
   const admission: Admission = {
-    freePauseMs: () => 0,
+    freeDelayMs: () => 0,
     admit({ bytes, firstTokenTaken }) {
       planned.push(firstTokenTaken === true ? -bytes : bytes)
       const denial = { status: 429, contentType: 'text/plain', lines: '\r\nRetry-After: 7' } as const

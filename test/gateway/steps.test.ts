@@ -43,7 +43,7 @@ const hosts = {
 
 /** Only bodies of 77 bytes are too much. */
 const admission: Admission = {
-  freePauseMs: () => 0,
+  freeDelayMs: () => 0,
   admit: ({ bytes }) =>
     bytes === 77
       ? { status: 429, contentType: 'text/plain', lines: '', body: 'too much', reason: 'ip' }

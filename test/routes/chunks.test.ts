@@ -146,7 +146,7 @@ t.test('an answer that tells of a payment is for who paid, and no shared cache m
   let receipt = `${receiptLine}e30=`
   const admission: Admission = {
     precheck: () => true,
-    freePauseMs: () => 0,
+    freeDelayMs: () => 0,
     admit: () => ({ lines: receipt, settle: () => undefined }),
   }
   const gateway = await nodeStage(t, [here.devnet.url], { admission })

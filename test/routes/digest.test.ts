@@ -146,7 +146,7 @@ t.test('it costs what content costs', async (t) => {
   const settled: number[] = []
   const admission: Admission = {
     precheck: () => true,
-    freePauseMs: () => 0,
+    freeDelayMs: () => 0,
     admit(charge) {
       charges.push(charge)
       return { lines: '', settle: (bytes) => settled.push(bytes) }

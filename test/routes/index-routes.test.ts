@@ -275,7 +275,7 @@ t.test('sent bytes are metered exactly, 304 as none; the document is free', asyn
   let full = false
   const admission: Admission = {
     precheck: () => true,
-    freePauseMs: () => 0,
+    freeDelayMs: () => 0,
     admit(charge) {
       charges.push(charge)
       if (full) {

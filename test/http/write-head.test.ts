@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import t from 'tap'
-import { statusLine } from '../../src/http/frame.js'
+import { statusLine } from '../../src/http/write-head.js'
 
 t.test('every registered status has its words', async (t) => {
   for (const status of Object.keys(STATUS_CODES)) {

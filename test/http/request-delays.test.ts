@@ -44,8 +44,8 @@ for (const by of ways) {
         (request, reply) => {
           reached += 1
           // The path says for how many milliseconds.
-          reply.hold(Number(request.path.slice(1)))
-          reply.hold(0)
+          reply.delayNext(Number(request.path.slice(1)))
+          reply.delayNext(0)
           reply.end({ status: 429, block: '' }, request.path)
         },
         { clock, flowsMax: 9 },

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import { BoundedMap } from '../actor/bounded-map.js'
-import type { Frame, FramedHead, Head, TextHead } from './exchange.js'
+import type { Head, SharedHead, SplitHead, TextHead } from './exchange.js'
 import { statusLines } from './status.js'
 
 const wide = /[\u0100-\uffff]/
@@ -19,14 +19,14 @@ export function statusLine(status: number): string {
 }
 
 /**
- * A frame of a head: `lead` are the lines up to the value that differs, `rest` those behind it, with CRLF in front. Making one
+ * A head in two parts: `lead` are the lines up to the value that differs, `rest` those behind it, with CRLF in front. Making one
  * costs as much as writing a head; using it costs two copies.
  */
-export function frameOf(status: number, lead: string, rest: string): Frame {
+export function splitHeadOf(status: number, lead: string, rest: string): SplitHead {
   return { before: beginning(status, lead), after: narrow(rest) }
 }
 
-/** Beginnings of frames by status and lead; a few are shared by all frames. */
+/** Beginnings of heads by status and lead; a few are shared by all heads. */
 const beginnings = new BoundedMap<string, string>(64)
 
 function beginning(status: number, lead: string): string {
@@ -44,8 +44,8 @@ function writeShort(out: Uint8Array, text: string, at: number): number {
   return at + text.length
 }
 
-function writeFramed(out: Buffer, { frame, id, lines }: FramedHead): number {
-  const { before, after } = frame
+function writeShared(out: Buffer, { split, id, lines }: SharedHead): number {
+  const { before, after } = split
   if (before.length + id.length + after.length + lines.length > out.length - ownBytes)
     throw new RangeError(tooLarge)
   out.write(before, 'latin1')
@@ -89,7 +89,7 @@ export function writeHead(
   contentLength: number | undefined,
   close: boolean,
 ): number {
-  const start = 'frame' in head ? writeFramed(out, head) : writeText(out, head)
+  const start = 'split' in head ? writeShared(out, head) : writeText(out, head)
   let at = writeShort(out, date, start)
   if (contentLength !== undefined) {
     at = writeShort(out, '\r\nContent-Length: ', at)
