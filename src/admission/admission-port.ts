@@ -17,7 +17,7 @@ export interface Charge {
   readonly name?: string
   /** `data` where it is absent. */
   readonly domain?: Domain
-  /** True where `precheck` took the first token of this request already. */
+  /** True where `takeFirst` took the first token of this request already. */
   readonly firstTokenTaken?: boolean
 }
 
@@ -54,14 +54,14 @@ export interface Admission {
    * floods of unknown ids are limited too. The token is not given back. Returns a denial, or whether the token was
    * taken (for `Charge.firstTokenTaken`). Never rejects.
    */
-  precheck(request: Request, name?: string): Denial | boolean | Promise<Denial | boolean>
+  takeFirst(request: Request, name?: string): Denial | boolean | Promise<Denial | boolean>
   /**
    * The cost of an answer to the same request, where the server takes the tokens by itself. Undefined: it cannot, and calls
    * `admit` for each. Absent: the same.
    */
   price?(request: Request, name?: string): AnswerPrice | undefined
   /** What must hold for the price of an answer by name to count. Absent: nothing. */
-  readonly namesBasis?: readonly [cell: Cell, least: number, most: number]
+  readonly namesCondition?: readonly [cell: Cell, least: number, most: number]
   /** Counts a request that costs no tokens. Returns for how many milliseconds its connection is to be left unread. */
   freeDelayMs(request: Request): number
 }

@@ -66,7 +66,7 @@ export type Taking = Ticket | Shortage | Unavailable
 /** Tokens taken for one answer. */
 export abstract class Ticket implements Grant {
   lines = ''
-  /** Tokens that the precheck took before: they are counted for the bytes that are sent, and never given back. */
+  /** Tokens that `takeFirst` took before: they are counted for the bytes that are sent, and never given back. */
   prepaidTokens = 0
 
   constructor(

@@ -52,7 +52,7 @@ interface Counts {
 /**
  * Decides whether an answer may be sent. Exempt clients and names are never limited. Others use free tokens first,
  * then paid ones; a payment in the request is settled only when these do not suffice, and then only the client's
- * bucket is used. A denied answer takes no tokens. The precheck still takes one for content that is not here, so that
+ * bucket is used. A denied answer takes no tokens. `takeFirst` still takes one for content that is not here, so that
  * probing for free is not possible.
  */
 export class Gate implements Admission {
@@ -77,7 +77,7 @@ export class Gate implements Admission {
   }
 
   /** What must hold for the price of an answer by name to count. */
-  get namesBasis(): readonly [cell: Cell, least: number, most: number] {
+  get namesCondition(): readonly [cell: Cell, least: number, most: number] {
     const { cells, at } = this.#namesCell
     const value = cells[at] ?? 0
     return [this.#namesCell, value, value]
@@ -97,7 +97,7 @@ export class Gate implements Admission {
     return taking.then((outcome) => this.#outcome(charge, client, outcome, counts))
   }
 
-  precheck(request: Request, name?: string): Denial | boolean | Promise<Denial | boolean> {
+  takeFirst(request: Request, name?: string): Denial | boolean | Promise<Denial | boolean> {
     const { clients, buckets, payments, throttle } = this.parts
     const client = clients.of(request)
     if (this.#isExempt(client, name)) return false

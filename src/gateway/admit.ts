@@ -33,13 +33,13 @@ export function admitExchange(
  * Takes the first token before a request to a source, once for each exchange. False: the exchange was answered, because it was
  * denied or the client left.
  */
-export async function precheckExchange(
+export async function takeFirstToken(
   admission: Admission | undefined,
   requestLog: RequestLog,
   exchange: Exchange,
 ): Promise<boolean> {
   if (admission === undefined || exchange.firstTokenTaken) return true
-  const outcome = await admission.precheck(exchange.request, exchange.naming?.name)
+  const outcome = await admission.takeFirst(exchange.request, exchange.naming?.name)
   if (typeof outcome === 'boolean') exchange.firstTokenTaken = outcome
   if (exchange.reply.aborted) answerGone(requestLog, exchange)
   else if (typeof outcome === 'boolean') return true

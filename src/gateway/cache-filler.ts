@@ -56,7 +56,7 @@ export interface CacheFillerParts {
   readonly guard: Guard | undefined
   readonly meters: Meters
   readonly log: Log
-  readonly admission: Pick<Admission, 'price' | 'namesBasis'> | undefined
+  readonly admission: Pick<Admission, 'price' | 'namesCondition'> | undefined
 }
 
 /** For the server; nothing where it is to have no response cache: with a log line for each request, each takes the steps. */
@@ -90,9 +90,9 @@ export class CacheFiller {
 
   /** Makes the answer to this exchange depend on this entry, too. */
   dependOn(exchange: Exchange, entry: Entry): void {
-    if (exchange.conditions === undefined || exchange.reply.responseCache === undefined) return
-    const known = this.#known(entry)
-    exchange.conditions = known && [...exchange.conditions, ...known]
+    if (exchange.cacheConditions === undefined || exchange.reply.responseCache === undefined) return
+    const conditions = this.#entryConditions(entry)
+    exchange.cacheConditions = conditions && [...exchange.cacheConditions, ...conditions]
   }
 
   /**
@@ -112,7 +112,7 @@ export class CacheFiller {
 
   #offer(...[exchange, entry, content, planned, head]: Offered): void {
     const { responseCache } = exchange.reply
-    if (responseCache === undefined || exchange.conditions === undefined) return
+    if (responseCache === undefined || exchange.cacheConditions === undefined) return
     const { method, path, family, request, naming } = exchange
     const { variant } = planned
     if ((method !== 'GET' && method !== 'HEAD') || variant === 'parts') return
@@ -124,9 +124,9 @@ export class CacheFiller {
     const host = request.header('host') ?? ''
     if (!responseCache.hasRoom && !this.#recent.isSecond(method, host, path, variant)) return
     const borrowed = content.lend?.(entry.placeWithdrawals)
-    const basis = this.#basisOf(entry, content)
+    const conditions = this.#contentConditions(entry, content)
     const price = this.#priceOf(exchange)
-    if (borrowed === undefined || basis === undefined || price === undefined) return
+    if (borrowed === undefined || conditions === undefined || price === undefined) return
     responseCache.put({
       variant,
       method,
@@ -142,10 +142,10 @@ export class CacheFiller {
       body: borrowed,
       offset: borrowed.offset,
       conditions: [
-        ...exchange.conditions,
-        ...basis,
+        ...exchange.cacheConditions,
+        ...conditions,
         ...borrowed.conditions.map(([cell, value]) => [cell, value, value] as const),
-        ...this.#priceBasis(exchange),
+        ...this.#priceConditions(exchange),
       ],
       requested: borrowed.requested,
       tally: this.#countsOf(family, variant === 'unchanged' ? '3xx' : '2xx', naming?.name !== undefined),
@@ -159,33 +159,33 @@ export class CacheFiller {
   }
 
   /** The operator may change which names are limited. */
-  #priceBasis({ naming }: Exchange): Bounded[] {
-    const basis = naming?.name === undefined ? undefined : this.parts.admission?.namesBasis
-    return basis === undefined ? [] : [basis]
+  #priceConditions({ naming }: Exchange): Bounded[] {
+    const condition = naming?.name === undefined ? undefined : this.parts.admission?.namesCondition
+    return condition === undefined ? [] : [condition]
   }
 
-  /** What is known of the entry, with the values under which it was read. Undefined: not all of it can be watched. */
-  #basisOf(entry: Entry, content: StoredContent | ItemWindow): Bounded[] | undefined {
+  /** Numbers that what is known of the entry and its block depends on. Undefined: not all of it can be watched. */
+  #contentConditions(entry: Entry, content: StoredContent | ItemWindow): Bounded[] | undefined {
     const { tip, forkDepth } = this.parts
     const { height } = entry.attributes
-    const basis = this.#known(entry)
-    if (basis === undefined) return undefined
+    const conditions = this.#entryConditions(entry)
+    if (conditions === undefined) return undefined
     if (content instanceof ItemWindow) {
       const root = this.#generation(content.root)
       if (root === undefined) return undefined
-      basis.push(root)
+      conditions.push(root)
     }
     if (height !== undefined) {
       // The first value of the cell, which holds the height and one, with which the block is final.
       const final = height + forkDepth + 1
       if (final > int32Max) return undefined
-      basis.push(entry.stable ? [tip.cell, final, int32Max] : [tip.cell, int32Min, final - 1])
+      conditions.push(entry.stable ? [tip.cell, final, int32Max] : [tip.cell, int32Min, final - 1])
     }
-    return basis
+    return conditions
   }
 
-  /** That nothing else is known of an entry, and that it is not blocked. */
-  #known(entry: Entry): Bounded[] | undefined {
+  /** As long as these hold, the record of the entry is the same, and it is not blocked. */
+  #entryConditions(entry: Entry): Bounded[] | undefined {
     const { guard } = this.parts
     const generation = this.#generation(entry)
     if (generation === undefined) return undefined

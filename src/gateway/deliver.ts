@@ -13,7 +13,7 @@ import {
 import type { Exchange } from '../serving/request-exchange.js'
 import type { OpenedContent } from '../source/reading/transfer-client.js'
 import type { Window } from '../source/source-messages.js'
-import { admitExchange, answerDenied, precheckExchange } from './admit.js'
+import { admitExchange, answerDenied, takeFirstToken } from './admit.js'
 import { soonStale } from './cache-control.js'
 import type { DeliveryParts, Intercept } from './delivery-parts.js'
 import { type Entry, isStable, lazyBoundary } from './entry.js'
@@ -148,7 +148,7 @@ export class Delivery {
   ): Promise<OpenedContent | undefined> {
     const { transfers, requestLog, options, guard, admission, finder, clientOf } = this.parts
     enter(exchange, 'bring')
-    if (!(await precheckExchange(admission, requestLog, exchange))) return undefined
+    if (!(await takeFirstToken(admission, requestLog, exchange))) return undefined
     const provenance = readProvenance(exchange.request, options)
     const named = exchange.naming !== undefined
     const client = clientOf(exchange.request)
@@ -188,7 +188,7 @@ export class Delivery {
 
   #fromStore(exchange: Exchange, found: Extract<Located, { at: 'store' }>): void {
     const { entry } = found
-    const planned = planExchange(exchange, entry.knownFor(exchange.naming))
+    const planned = planExchange(exchange, entry.representationFor(exchange.naming))
     if (planned.variant === 'refused') {
       closeOpened(exchange)
       this.#refusePlan(exchange, planned)
@@ -225,7 +225,7 @@ export class Delivery {
   #fromCatalog(exchange: Exchange, entry: Entry): boolean {
     const { digest, contentType, header } = entry.attributes
     if (digest === undefined || (contentType === undefined && header === undefined)) return false
-    const planned = planExchange(exchange, entry.knownFor(exchange.naming))
+    const planned = planExchange(exchange, entry.representationFor(exchange.naming))
     if (planned.variant === 'refused') this.#refusePlan(exchange, planned)
     else if (planned.bytes > 0) return false
     else {
@@ -326,7 +326,7 @@ export class Delivery {
 
   /** The smallest window that holds all requested ranges; undefined where it is the whole content. */
   #windowOf(exchange: Exchange, entry: Entry): Window | undefined {
-    const planned = planFor(exchange, entry.knownFor(exchange.naming))
+    const planned = planFor(exchange, entry.representationFor(exchange.naming))
     if (planned.variant !== 'part' && planned.variant !== 'parts') return undefined
     const windows = planned.pieces.filter((piece) => 'start' in piece)
     if (windows.length === 0) return undefined

@@ -13,7 +13,7 @@ import { SegmentContent } from '../store/segments/segment-reader.js'
 import type { SoundFiles } from '../store/sound-files.js'
 import type { StoredContent } from '../store/stored-content.js'
 import { type Facts, type HeadWriter, type PreparedHead, statusOfVariant, typeOf } from './head.js'
-import type { Known, Variant } from './plan.js'
+import type { Representation, Variant } from './plan.js'
 
 /** Signed heads kept per entry: GET and HEAD by id, raw, and one spare. */
 const signedMax = 4
@@ -150,8 +150,8 @@ export class Entry {
     return resolvedId === undefined || digest === undefined ? this.entityTag : entityTag(digest, resolvedId)
   }
 
-  /** What is known of the content, as an answer by this name shows it. */
-  knownFor(naming: Naming | undefined): Known {
+  /** The representation that an answer by this name shows. */
+  representationFor(naming: Naming | undefined): Representation {
     const { attributes, contentType } = this
     const boundary = (): string => this.boundary()
     return { sizeBytes: attributes.size, contentType, entityTag: this.tagFor(naming), boundary }

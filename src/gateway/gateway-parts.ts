@@ -114,7 +114,7 @@ export interface GatewayParts {
   /** The client whose share of limited slots a request uses. */
   readonly clientOf: ClientOf
   /** Undefined: the host of a request is ignored, only its path counts. */
-  readonly naming?: {
+  readonly hostNames?: {
     readonly names: Names
     readonly hosts: HostOptions
     /** Whether this program is about to give a name that nobody knows a meaning. Absent: it gives none. */

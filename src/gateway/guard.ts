@@ -14,7 +14,8 @@ export interface Blocking {
   readonly lines: string
 }
 
-type Known = Pick<Attributes, 'id' | 'place' | 'digest'>
+/** What the block list is compared with. */
+type Subject = Pick<Attributes, 'id' | 'place' | 'digest'>
 
 /** Larger bodies are checked again while they are sent; smaller ones are copied whole into the server at once. */
 const watchedMinBytes = 16 * 1024
@@ -97,8 +98,8 @@ export class Guard {
   }
 
   /** Whether content is blocked by its id or digest, by a bundle that it lies in, or by what its copy was read out of. */
-  blocksContent(known: Known): boolean {
-    return this.isOn && (this.#blocksItself(known) || blocksPlace(this.list, known))
+  blocksContent(subject: Subject): boolean {
+    return this.isOn && (this.#blocksItself(subject) || blocksPlace(this.list, subject))
   }
 
   /**
@@ -111,7 +112,7 @@ export class Guard {
   }
 
   /** Whether it is blocked wherever its bytes come from. */
-  #blocksItself({ id, place, digest }: Known): boolean {
+  #blocksItself({ id, place, digest }: Subject): boolean {
     const around = place?.isIndexed === true ? undefined : this.uploadedIn(id)
     return (
       this.list.blocksId(id, around && [around]) ||

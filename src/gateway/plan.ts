@@ -20,8 +20,8 @@ export interface Conditions {
   readonly ifNoneMatch: string | undefined
 }
 
-/** What is known of the content that the answer would show. */
-export interface Known {
+/** What the conditions of a request are compared with: the selected representation (RFC 9110 section 3.2). */
+export interface Representation {
   readonly sizeBytes: number
   /** For the parts of a multipart answer. */
   readonly contentType: string
@@ -59,16 +59,16 @@ export type Plan =
 export type Planned = Exclude<Plan, { variant: 'refused' }>
 
 /** Step `plan`. */
-export function planExchange(exchange: Exchange, known: Known): Plan {
+export function planExchange(exchange: Exchange, shown: Representation): Plan {
   enter(exchange, 'plan')
-  return planFor(exchange, known)
+  return planFor(exchange, shown)
 }
 
 /** The plan of an answer. The page for unknown names has status 404, and is always sent whole. */
-export function planFor({ request, naming }: Exchange, known: Known): Plan {
+export function planFor({ request, naming }: Exchange, shown: Representation): Plan {
   const status = naming?.status
-  if (status === undefined) return plan(readConditions(request), known)
-  const planned = plan(unconditional(request), known)
+  if (status === undefined) return plan(readConditions(request), shown)
+  const planned = plan(unconditional(request), shown)
   return planned.variant === 'refused' ? planned : { ...planned, status }
 }
 
@@ -95,17 +95,17 @@ export function unconditional({ method }: Request): Conditions {
  * Decides what is sent, before any byte of the content is touched. Order of precedence as in RFC 9110 section 13.2.2:
  * If-Match, If-None-Match, If-Range, Range. Content has no modification date, so conditions on dates never apply.
  */
-export function plan(conditions: Conditions, known: Known): Plan {
+export function plan(conditions: Conditions, shown: Representation): Plan {
   // Fast path: the client sends exactly the tag that it was given. No list has to be parsed, and of the other conditions only
   // If-Match counts.
   if (
     conditions.ifNoneMatch !== undefined &&
-    conditions.ifNoneMatch === known.entityTag &&
+    conditions.ifNoneMatch === shown.entityTag &&
     conditions.ifMatch === undefined
   ) {
     return unchanged
   }
-  const current = currentTag(conditions, known)
+  const current = currentTag(conditions, shown)
   if (conditions.ifMatch !== undefined && !matches(conditions.ifMatch, current, matchesStrongly)) {
     return { variant: 'refused', status: 412, lines: '', text: 'Precondition failed' }
   }
@@ -113,19 +113,19 @@ export function plan(conditions: Conditions, known: Known): Plan {
     return unchanged
   }
   const range = rangeCounts(conditions, current) ? conditions.range : undefined
-  const wanted = parseRange(range, known.sizeBytes)
+  const wanted = parseRange(range, shown.sizeBytes)
   switch (wanted.kind) {
     case 'none':
-      return whole(conditions, known)
+      return whole(conditions, shown)
     case 'malformed':
       // A set with an invalid range in it is refused as a whole (RFC 9110 section 15.5.17), as nginx does and clients expect.
-      return range?.includes('=') === true ? unsatisfiable(known) : malformed
+      return range?.includes('=') === true ? unsatisfiable(shown) : malformed
     case 'unsatisfiable':
-      return unsatisfiable(known)
+      return unsatisfiable(shown)
     case 'ranges':
       return wanted.ranges.length > 1
-        ? parts(conditions, known, wanted.ranges)
-        : part(conditions, known, wanted.ranges[0])
+        ? parts(conditions, shown, wanted.ranges)
+        : part(conditions, shown, wanted.ranges[0])
   }
 }
 
@@ -140,7 +140,7 @@ const unchanged: Plan = {
 
 const malformed: Plan = { variant: 'refused', status: 400, lines: '', text: "Malformed 'range' header" }
 
-function unsatisfiable({ sizeBytes }: Known): Plan {
+function unsatisfiable({ sizeBytes }: Representation): Plan {
   const lines = `\r\nContent-Range: bytes */${sizeBytes}`
   return { variant: 'refused', status: 416, lines, text: 'Range not satisfiable' }
 }
@@ -148,13 +148,13 @@ function unsatisfiable({ sizeBytes }: Known): Plan {
 /** The tag of what would be sent; undefined where no condition of the request needs it. */
 function currentTag(
   { ifMatch, ifNoneMatch, ifRange }: Conditions,
-  { entityTag }: Known,
+  { entityTag }: Representation,
 ): EntityTag | undefined {
   const conditional = ifMatch !== undefined || ifNoneMatch !== undefined || ifRange !== undefined
   return conditional && entityTag !== undefined ? parseEntityTag(entityTag) : undefined
 }
 
-/** A malformed list matches nothing; `*` matches any content, also while its tag is not known. */
+/** A malformed list matches nothing; `*` matches any content, also while its tag is not shown. */
 function matches(list: string, current: EntityTag | undefined, compare: typeof matchesWeakly): boolean {
   const tags = parseEntityTags(list)
   if (tags === undefined) return false
@@ -175,24 +175,24 @@ function contentRange({ start, end }: ByteRange, sizeBytes: number): string {
   return `bytes ${start}-${end}/${sizeBytes}`
 }
 
-function part(conditions: Conditions, known: Known, range: ByteRange | undefined): Plan {
-  if (range === undefined) return whole(conditions, known)
-  const lines = `\r\nContent-Range: ${contentRange(range, known.sizeBytes)}`
+function part(conditions: Conditions, shown: Representation, range: ByteRange | undefined): Plan {
+  if (range === undefined) return whole(conditions, shown)
+  const lines = `\r\nContent-Range: ${contentRange(range, shown.sizeBytes)}`
   return answer(conditions, 'part', 206, lines, [{ start: range.start, end: range.end + 1 }])
 }
 
-function whole(conditions: Conditions, { sizeBytes }: Known): Plan {
+function whole(conditions: Conditions, { sizeBytes }: Representation): Plan {
   return answer(conditions, 'whole', 200, '', sizeBytes === 0 ? [] : [{ start: 0, end: sizeBytes }])
 }
 
 /** multipart/byteranges (RFC 9110 section 14.6): the parts in the requested order. */
-function parts(conditions: Conditions, known: Known, ranges: readonly ByteRange[]): Plan {
-  const boundary = known.boundary()
+function parts(conditions: Conditions, shown: Representation, ranges: readonly ByteRange[]): Plan {
+  const boundary = shown.boundary()
   const pieces: Piece[] = []
   ranges.forEach((range, index) => {
     const partHead =
-      `${index === 0 ? '' : '\r\n'}--${boundary}\r\nContent-Type: ${known.contentType}\r\n` +
-      `Content-Range: ${contentRange(range, known.sizeBytes)}\r\n\r\n`
+      `${index === 0 ? '' : '\r\n'}--${boundary}\r\nContent-Type: ${shown.contentType}\r\n` +
+      `Content-Range: ${contentRange(range, shown.sizeBytes)}\r\n\r\n`
     const window = { start: range.start, end: range.end + 1 }
     pieces.push({ bytes: Buffer.from(partHead, 'latin1') }, window)
   })

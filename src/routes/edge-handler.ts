@@ -49,7 +49,7 @@ interface ByHost {
 class EdgeHandler implements RequestHandler {
   readonly #requestLog: RequestLog
   readonly #delivery: Delivery
-  readonly #data: ContentHandler
+  readonly #contentHandler: ContentHandler
   readonly #digests: DigestHandler
   readonly #router: Router<Route>
   readonly #names: ByHost | undefined
@@ -100,13 +100,13 @@ class EdgeHandler implements RequestHandler {
     this.#requestLog = requestLog
     this.#delivery = delivery
     const texts = new TextHandler({ requestLog, locator, admission, guard }, delivery)
-    this.#data = new ContentHandler(requestLog, locator, delivery, manifests, texts)
+    this.#contentHandler = new ContentHandler(requestLog, locator, delivery, manifests, texts)
     this.#digests = new DigestHandler(
       { requestLog, catalog, locator, delivery, guard },
       vocabulary.pathPrefix,
     )
     const { routes = [], offered } = parts
-    const protocol = parts.naming?.hosts.protocol ?? 'http'
+    const protocol = parts.hostNames?.hosts.protocol ?? 'http'
     this.#router = new Router(
       [
         ...routes,
@@ -141,7 +141,7 @@ class EdgeHandler implements RequestHandler {
       return
     }
     if (target !== undefined) {
-      this.#content(request, reply, target)
+      this.#byTarget(request, reply, target)
       return
     }
     const digest = this.#digests.textOf(request.path)
@@ -172,10 +172,10 @@ class EdgeHandler implements RequestHandler {
     if (this.#admission !== undefined) reply.delayNext(this.#admission.freeDelayMs(request))
   }
 
-  #naming({ naming, vocabulary, guard, options, clientOf }: GatewayParts): ByHost | undefined {
+  #naming({ hostNames: naming, vocabulary, guard, options, clientOf }: GatewayParts): ByHost | undefined {
     if (naming === undefined) return undefined
     const { names, hosts, isPrepared } = naming
-    const own = { requestLog: this.#requestLog, delivery: this.#delivery, data: this.#data }
+    const own = { requestLog: this.#requestLog, delivery: this.#delivery, data: this.#contentHandler }
     const hasRoute = (path: string): boolean => {
       const route = this.#router.find(path)
       return route !== undefined && route.yields !== true
@@ -192,11 +192,11 @@ class EdgeHandler implements RequestHandler {
     return exchange
   }
 
-  #content(request: Request, reply: Reply, target: Target): void {
+  #byTarget(request: Request, reply: Reply, target: Target): void {
     const exchange = this.#open(request, reply, target.kind === 'raw' ? 'raw' : 'data')
     exchange.origin = this.#names?.rules.originOf(request, target.id) ?? origins.shared
     if (refusesWorker(this.#requestLog, exchange)) return
-    this.#reading(exchange, methodsOf(target.kind), () => this.#data.handle(exchange, target))
+    this.#reading(exchange, methodsOf(target.kind), () => this.#contentHandler.handle(exchange, target))
   }
 
   #byDigest(request: Request, reply: Reply, digest: string): void {

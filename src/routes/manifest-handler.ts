@@ -62,7 +62,7 @@ export class ManifestHandler {
     }
     const { digest } = attributes
     if (found.at !== 'store' || !found.sound || digest === undefined) {
-      exchange.conditions = undefined
+      exchange.cacheConditions = undefined
       this.delivery.run(exchange, this.#later(exchange, ask, path, found))
       return
     }
@@ -78,7 +78,7 @@ export class ManifestHandler {
     if (!this.isManifest(typeOf(opened.attributes))) return false
     enter(exchange, 'manifest')
     exchange.family = 'manifest'
-    exchange.conditions = undefined
+    exchange.cacheConditions = undefined
     const path = decode(ask.rest ?? '')
     if (typeof path === 'string') this.delivery.run(exchange, this.#fromOpened(exchange, ask, path, opened))
     else {

@@ -51,7 +51,7 @@ export class NameHandler {
   handle(exchange: Exchange, ruled: Ruled): void {
     enter(exchange, 'name')
     const { requestLog, hosts } = this.parts
-    if (ruled.kind !== 'apex-id') exchange.conditions = undefined
+    if (ruled.kind !== 'apex-id') exchange.cacheConditions = undefined
     if (ruled.kind === 'redirect') {
       exchange.origin = ruled.origin
       const lines = `\r\nLocation: ${ruled.location}`
@@ -79,7 +79,7 @@ export class NameHandler {
     }
     const known = names.known(name)
     if (known !== undefined) {
-      if (isResolved(known)) exchange.conditions = this.#conditionsOf(exchange, name, clearAt)
+      if (isResolved(known)) exchange.cacheConditions = this.#conditionsOf(exchange, name, clearAt)
       this.#answer(exchange, name, isApex, known)
     } else
       delivery.run(
@@ -89,7 +89,7 @@ export class NameHandler {
   }
 
   /** That the name still means the same, and is not blocked: as of `clearAt` it is not. */
-  #conditionsOf({ reply }: Exchange, name: Name, clearAt: number): Exchange['conditions'] {
+  #conditionsOf({ reply }: Exchange, name: Name, clearAt: number): Exchange['cacheConditions'] {
     const { names, guard } = this.parts
     const means = reply.responseCache === undefined ? undefined : names.watch?.(name)
     if (means === undefined || guard === undefined) return means

@@ -5,7 +5,7 @@ import type { Exchange, Family } from './request-exchange.js'
 import { requestId } from './request-id.js'
 import type { RequestLog } from './request-log.js'
 
-const nothing: NonNullable<Exchange['conditions']> = []
+const nothing: NonNullable<Exchange['cacheConditions']> = []
 
 /**
  * The exchange of a request that just came. `lead`: what stands before its id in every head. The object is written out, because
@@ -32,7 +32,7 @@ export function openExchange(
     fallback: false,
     naming: undefined,
     firstTokenTaken: false,
-    conditions: nothing,
+    cacheConditions: nothing,
     origin: origins.own,
     opened: undefined,
     onUnknown: undefined,

@@ -27,10 +27,10 @@ export interface Exchange {
   /** The first token of this exchange was taken, before a request to the network. */
   firstTokenTaken: boolean
   /**
-   * Numbers that what was decided before the content was located depends on: with others a server does not repeat the answer.
-   * Undefined: it depends on what cannot be watched.
+   * Numbers in shared memory that the steps before `locate` depended on (the name, the manifest): the response cache sends the
+   * answer again only while they are the same. Undefined: it cannot, because a step depended on something else.
    */
-  conditions: readonly Bounded[] | undefined
+  cacheConditions: readonly Bounded[] | undefined
   /** Whether the content shares its origin with other content: see isolation.ts. */
   origin: Origin
   /** What was opened for this answer, until it is closed or `send` has it: a bug in a step closes it (`closeOpened`). */

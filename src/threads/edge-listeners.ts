@@ -39,13 +39,13 @@ export interface EdgeListeners extends ServiceListeners {
 export function edgeListeners(given: EdgeListening): EdgeListeners {
   const { gateway, log, resources, responseCache, tls } = given
   const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
-  const content: Handler = (request, reply) => gateway.handle(request, reply)
+  const handler: Handler = (request, reply) => gateway.handle(request, reply)
   const options = { onThrow, ...given.serve }
   const { maxBytes, ...shared } = responseCache
-  const server = serve(content, { ...options, ...responseCacheOptions(maxBytes, log, resources, shared) })
+  const server = serve(handler, { ...options, ...responseCacheOptions(maxBytes, log, resources, shared) })
   const secure = tls && serveTls(given, options, tls)
   const redirecting = serveRedirect(given, options)
-  const consoleListeners = serveConsole(given, content, options)
+  const consoleListeners = serveConsole(given, handler, options)
   return {
     get port() {
       return server.port

@@ -59,7 +59,7 @@ export interface EdgeParts {
   readonly tools: EdgeTools
   readonly content: EdgeContent
   readonly admission: EdgeAdmission
-  readonly naming: OpenNames
+  readonly names: OpenNames
   readonly options: GatewayOptions
   /** Undefined: hosts mean nothing. */
   readonly hosts: HostOptions | undefined
@@ -79,14 +79,14 @@ export interface EdgeRoutes {
 
 /** Answers, beside content, of one edge thread. */
 export function edgeRoutes(parts: EdgeParts): EdgeRoutes {
-  const { given, tools, content, admission, naming, options, hosts } = parts
+  const { given, tools, content, admission, names, options, hosts } = parts
   const { clock, log, vocabulary, signer } = tools
   const { pathPrefix } = vocabulary
   const { clientOf } = admission
   const { settings, ports, nodes: nodeUrls, memory } = given
   const saying = { vocabulary, clock, log, ...(signer === undefined ? {} : { signer }) }
   const notFound = soonStale(options.cache)
-  const resolver = resolverRoute({ ...saying, names: naming.names, clientOf, self: options, notFound })
+  const resolver = resolverRoute({ ...saying, names: names.names, clientOf, self: options, notFound })
   const info = infoParts(parts)
   const about = infoRoutes(info)
   const adminKey = new AdminKey(given.adminKey)
@@ -107,7 +107,7 @@ export function edgeRoutes(parts: EdgeParts): EdgeRoutes {
       setNameRoute({
         pathPrefix,
         rootHosts: hosts?.rootHosts ?? [],
-        ...(naming.registry && { registry: naming.registry }),
+        ...(names.registry && { registry: names.registry }),
         guard: content.guard,
         clock,
         log,
@@ -171,12 +171,12 @@ function openQueryLines({ settings: { queries }, ports, queryLeft }: EdgeGiven):
 }
 
 /** What `/info` and its like show. */
-function infoParts({ given, tools, content, admission, naming, hosts }: EdgeParts): InfoParts {
+function infoParts({ given, tools, content, admission, names, hosts }: EdgeParts): InfoParts {
   const { settings, services } = given
   const { server, indexing } = settings
   const { key, vocabulary, meters, tip, following, clock } = tools
   const { liars } = services
-  const named = { rootHosts: hosts?.rootHosts ?? [], resolvers: naming.resolvers }
+  const named = { rootHosts: hosts?.rootHosts ?? [], resolvers: names.resolvers }
   return {
     vocabulary,
     meters,

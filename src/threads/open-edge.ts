@@ -22,13 +22,13 @@ export async function openEdge(given: EdgeGiven): Promise<OpenThread> {
   const { log, meters } = tools
   const content = await openEdgeContent(given, tools)
   const admission = await openEdgeAdmission(given, tools)
-  const naming = await openNames(namesOptions(settings), systemClock, meters, log)
+  const names = await openNames(namesOptions(settings), systemClock, meters, log)
   const parts: EdgeParts = {
     given,
     tools,
     content,
     admission,
-    naming,
+    names,
     options: gatewayOptions(settings, admission.localOnly, memory.descriptors?.manifestsMax),
     hosts: hostOptions(settings, serve.port),
   }
@@ -55,7 +55,7 @@ export async function openEdge(given: EdgeGiven): Promise<OpenThread> {
       await listeners.close(settings.server.drainMs)
       gateway.close()
       await routes.close()
-      await naming.close()
+      await names.close()
       await admission.close()
       await content.close()
       for (const port of Object.values(ports).flat()) port.close()
@@ -64,12 +64,11 @@ export async function openEdge(given: EdgeGiven): Promise<OpenThread> {
 }
 
 function gatewayParts(
-  { tools, content, admission, naming, hosts, options, given }: EdgeParts,
+  { tools, content, admission, names, hosts, options, given }: EdgeParts,
   { routes }: EdgeRoutes,
 ): GatewayParts {
   const { signer, vocabulary, tip, meters, log, clock, resources, readiness } = tools
   const { gate, clientOf } = admission
-  const { names } = naming
   const site = isSeeding(given.settings) ? siteName : undefined
   return {
     ...content.parts,
@@ -85,7 +84,7 @@ function gatewayParts(
     routes,
     ...(hosts === undefined
       ? {}
-      : { naming: { names, hosts, isPrepared: ({ full }) => full === site && !readiness.has('site') } }),
+      : { hostNames: { names: names.names, hosts, isPrepared: ({ full }) => full === site && !readiness.has('site') } }),
     options,
   }
 }

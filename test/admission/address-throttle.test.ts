@@ -182,7 +182,7 @@ t.test('for a client without tokens that may pay, the network is asked only so o
   const { gate, ask, house, requestOf } = await gateOf(t, 0, payments)
   const prechecks = async (count: number, address: string): Promise<(Denial | boolean)[]> => {
     const all: (Denial | boolean)[] = []
-    for (let at = 0; at < count; at += 1) all.push(await gate.precheck(requestOf(address)))
+    for (let at = 0; at < count; at += 1) all.push(await gate.takeFirst(requestOf(address)))
     return all
   }
   t.strictSame(await prechecks(10, '203.0.113.1'), Array(10).fill(true), 'while there are tokens they count')

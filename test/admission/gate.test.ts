@@ -83,7 +83,7 @@ t.test(
 
 t.test('a precheck takes the first token of the answer, and a denied answer takes no other', async (t) => {
   const { gate, left, meters } = await gateOf(t, 10)
-  t.equal(await gate.precheck(requestTo()), true)
+  t.equal(await gate.takeFirst(requestTo()), true)
   t.equal(await left(), 9)
   const grant = await granted(gate.admit(charge(4096, { firstTokenTaken: true })))
   t.equal(await left(), 6, 'four in all')
@@ -96,8 +96,8 @@ t.test('a precheck takes the first token of the answer, and a denied answer take
   t.match(denial, { status: 429, reason: 'IP rate limit exceeded' })
   t.match((denial as Denial).lines, /Retry-After: 1\r\nCache-Control: no-store/)
   t.equal(await left(), 9)
-  for (let at = 0; at < 9; at += 1) await gate.precheck(requestTo(`/unknown-${at}`))
-  t.match(await gate.precheck(requestTo()), { status: 429 }, 'floods of ids that nobody has are limited')
+  for (let at = 0; at < 9; at += 1) await gate.takeFirst(requestTo(`/unknown-${at}`))
+  t.match(await gate.takeFirst(requestTo()), { status: 429 }, 'floods of ids that nobody has are limited')
   t.match(meters.text(), 'rate_limit_exceeded_total{limit_type="ip",domain="data"} 2')
   t.match(meters.text(), 'rate_limit_bytes_blocked_total{domain="data"} 10240')
 })
@@ -136,7 +136,7 @@ t.test('the resource bucket denies too, says so, and the client is not charged',
 t.test('exempt names pass', async (t) => {
   const { gate, left } = await gateOf(t, 1)
   for (const name of ['free', 'sub_free']) await granted(gate.admit(charge(2 ** 30, { name })))
-  t.equal(await gate.precheck(requestTo(), 'free'), false)
+  t.equal(await gate.takeFirst(requestTo(), 'free'), false)
   t.equal(await left(), 1)
   t.ok(isDenial(await gate.admit(charge(2 ** 30, { name: 'other_free' }))))
 })
@@ -184,7 +184,7 @@ t.test(
     carries = false
     const again = await granted(gate.admit(charge(10 * 1024)))
     t.equal(again.lines, '', 'who paid has tokens left, whatever the resource has')
-    t.same(await gate.precheck(requestTo()), true)
+    t.same(await gate.takeFirst(requestTo()), true)
     const denied = await gate.admit(charge(900 * 1024))
     t.match(denied, { status: 402 })
     t.same(log, ['pay for 203.0.113.1', 'demand'])

@@ -107,7 +107,7 @@ async function limited(rules: Rules, isCaching: boolean, clients = about) {
       offset: 0,
       conditions: [
         ...borrowed.conditions.map(([cell, value]) => [cell, value, value] as const),
-        gate.namesBasis,
+        gate.namesCondition,
       ],
       tally,
       price,

@@ -299,7 +299,7 @@ t.test(
         }
         return { lines: '', settle: (count) => void sent.push(count) }
       },
-      precheck: () => true,
+      takeFirst: () => true,
       freeDelayMs: () => 0,
     }
     const made = await scene(t, admission)
@@ -337,7 +337,7 @@ t.test('a client without tokens gets no bytes, and each answer is metered by wha
   }
   const strict: Admission = {
     admit: () => denial,
-    precheck: () => denial,
+    takeFirst: () => denial,
     freeDelayMs: () => 0,
   }
   const made = await scene(t, strict)
@@ -354,7 +354,7 @@ t.test('a client without tokens gets no bytes, and each answer is metered by wha
       charges.push(bytes)
       return { lines: '', settle: (count) => void sent.push(count) }
     },
-    precheck: () => true,
+    takeFirst: () => true,
   }
   const free = await scene(t, counting)
   for (const target of routes) {

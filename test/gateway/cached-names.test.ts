@@ -71,7 +71,7 @@ async function siting(t: Test, overrideTtlSeconds?: number) {
     apexMaxSeconds: 3600,
     enforceUndernameLimit: true,
   }
-  const rig = await cachingRig(60, { parts: { naming: { names: open.names, hosts } } })
+  const rig = await cachingRig(60, { parts: { hostNames: { names: open.names, hosts } } })
   t.teardown(async () => {
     await rig.close()
     await open.close()

@@ -29,7 +29,7 @@ const naming = { names, hosts }
 const pageOf = ({ body }: Answered): string => body.toString()
 
 t.test('programs get the words alone, browsers a page, caches the same time for both', async (t) => {
-  const on = await stage({ parts: { naming } })
+  const on = await stage({ parts: { hostNames: naming } })
   t.teardown(() => on.close())
   for (const path of [`/raw/${id}`, '/nowhere', '/raw/not-an-id']) {
     const plain = await on.ask(path, { headers: curl })
@@ -59,7 +59,7 @@ t.test('programs get the words alone, browsers a page, caches the same time for 
 })
 
 t.test('from the host of a name the way home leads to the root host', async (t) => {
-  const on = await stage({ parts: { naming } })
+  const on = await stage({ parts: { hostNames: naming } })
   t.teardown(() => on.close())
   const shown = await on.ask('/', { headers: { ...browser, host: 'nobody.gate.test:3000' } })
   t.equal(shown.status, 404)
@@ -71,7 +71,7 @@ t.test('from the host of a name the way home leads to the root host', async (t) 
 })
 
 t.test('no search is offered where content of the operator is the first page', async (t) => {
-  const on = await stage({ parts: { naming: { names, hosts: { ...hosts, apexId: someId() } } } })
+  const on = await stage({ parts: { hostNames: { names, hosts: { ...hosts, apexId: someId() } } } })
   t.teardown(() => on.close())
   const shown = await on.ask(`/raw/${id}`, { headers: { ...browser, host: 'gate.test' } })
   t.equal(shown.status, 404)

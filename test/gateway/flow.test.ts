@@ -438,7 +438,7 @@ t.test('admission gets the planned bytes before, and the sent bytes after', asyn
       if (bytes > 100) return { ...denial, body: 'too much', reason: 'ip' }
       return bytes === 50 ? Promise.resolve(grant) : grant
     },
-    precheck() {
+    takeFirst() {
       prechecks += 1
       return prechecks === 1 || Promise.resolve(true)
     },

@@ -39,7 +39,7 @@ async function scene(
     }),
     resolve: () => Promise.reject(new Error('all names are known')),
   }
-  const on = await stage({ ...more, parts: rootHosts.length === 0 ? {} : { naming: { names, hosts } } })
+  const on = await stage({ ...more, parts: rootHosts.length === 0 ? {} : { hostNames: { names, hosts } } })
   t.teardown(() => on.close())
   await on.keep(id, content.body, { contentType: content.contentType })
   const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>

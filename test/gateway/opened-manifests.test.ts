@@ -9,8 +9,8 @@ import { stage } from './rig.js'
 
 const grant = { lines: '', settle: () => undefined }
 const admissions: Readonly<Record<string, Admission>> = {
-  'at once': { precheck: () => true, freeDelayMs: () => 0, admit: () => grant },
-  later: { precheck: () => true, freeDelayMs: () => 0, admit: () => Promise.resolve(grant) },
+  'at once': { takeFirst: () => true, freeDelayMs: () => 0, admit: () => grant },
+  later: { takeFirst: () => true, freeDelayMs: () => 0, admit: () => Promise.resolve(grant) },
 }
 
 /** A manifest so large that it is a file of its own, and so a transfer with a descriptor. */

@@ -1,11 +1,11 @@
 import t from 'tap'
-import { type Conditions, type Known, plan } from '../../src/gateway/plan.js'
+import { type Conditions, type Representation, plan } from '../../src/gateway/plan.js'
 import { fc } from '../property.js'
 
 const tag = '"47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"'
 const boundary = `${'-'.repeat(26)}0123456789abcdef01234567`
 
-function known(sizeBytes: number, entityTag: string | undefined = tag): Known {
+function known(sizeBytes: number, entityTag: string | undefined = tag): Representation {
   return { sizeBytes, contentType: 'text/plain', entityTag, boundary: () => boundary }
 }
 
@@ -148,7 +148,7 @@ t.test('conditions, in their order of precedence', async (t) => {
   ]
   for (const [name, wish, entityTag, status] of table) {
     for (const method of ['GET', 'HEAD']) {
-      const facts: Known = { ...known(100), entityTag }
+      const facts: Representation = { ...known(100), entityTag }
       t.equal(plan(conditions({ ...wish, method }), facts).status, status, `${method} ${name}`)
     }
   }

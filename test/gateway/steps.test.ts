@@ -48,7 +48,7 @@ const admission: Admission = {
     bytes === 77
       ? { status: 429, contentType: 'text/plain', lines: '', body: 'too much', reason: 'ip' }
       : { lines: '', settle: () => undefined },
-  precheck: () => true,
+  takeFirst: () => true,
 }
 
 interface Scene {
@@ -60,7 +60,7 @@ interface Scene {
 
 async function scene(t: Test, seen: Set<string>): Promise<Scene> {
   const guard = new Guard(blocks, { attributes: () => undefined }, 100)
-  const on = await stage({ parts: { guard, admission, naming: { names, hosts } } })
+  const on = await stage({ parts: { guard, admission, hostNames: { names, hosts } } })
   const watched = watchSteps()
   t.teardown(() => on.close())
   t.teardown(() => watched.close())

@@ -13,7 +13,7 @@ const bug = (): never => {
   throw new Error('a bug of a step')
 }
 
-const open = { precheck: () => true, freeDelayMs: () => 0 }
+const open = { takeFirst: () => true, freeDelayMs: () => 0 }
 
 const admissions: Readonly<Record<string, Admission>> = {
   'throws at once': { ...open, admit: bug },

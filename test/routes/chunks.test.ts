@@ -145,7 +145,7 @@ t.test('an answer that tells of a payment is for who paid, and no shared cache m
   const { here, start } = await shared
   let receipt = `${receiptLine}e30=`
   const admission: Admission = {
-    precheck: () => true,
+    takeFirst: () => true,
     freeDelayMs: () => 0,
     admit: () => ({ lines: receipt, settle: () => undefined }),
   }

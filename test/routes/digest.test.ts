@@ -145,7 +145,7 @@ t.test('it costs what content costs', async (t) => {
   const charges: Charge[] = []
   const settled: number[] = []
   const admission: Admission = {
-    precheck: () => true,
+    takeFirst: () => true,
     freeDelayMs: () => 0,
     admit(charge) {
       charges.push(charge)

@@ -274,7 +274,7 @@ t.test('sent bytes are metered exactly, 304 as none; the document is free', asyn
   const settled: number[] = []
   let full = false
   const admission: Admission = {
-    precheck: () => true,
+    takeFirst: () => true,
     freeDelayMs: () => 0,
     admit(charge) {
       charges.push(charge)

@@ -127,7 +127,7 @@ async function scene(
     routes,
     parts: {
       guard: new Guard(blocks, { attributes: () => undefined }, 2_592_000),
-      naming: {
+      hostNames: {
         names: open.names,
         isPrepared,
         hosts: {

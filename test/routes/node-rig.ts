@@ -38,7 +38,7 @@ export async function nodeStage(
     tip?: Tip
     forbidden?: Forbidden
     admission?: Admission
-    naming?: NonNullable<GatewayParts['naming']>
+    naming?: NonNullable<GatewayParts['hostNames']>
     dryRun?: boolean
     learnMaxBytes?: number
     clientOf?: ClientOf
@@ -99,7 +99,7 @@ export async function nodeStage(
     parts: {
       ...(guard === undefined ? {} : { guard }),
       ...(admission === undefined ? {} : { admission }),
-      ...(naming === undefined ? {} : { naming }),
+      ...(naming === undefined ? {} : { hostNames: naming }),
     },
   })
   t.teardown(async () => {

@@ -22,13 +22,13 @@ export interface TrustedGatewaysOptions extends RawOptions {
 
 const name = 'trusted-gateways'
 
-interface Known {
+interface Listed {
   readonly gateway: TrustedGateway
   readonly health: GatewayHealth
 }
 
 interface Attempt {
-  readonly known: Known
+  readonly known: Listed
   readonly trial: Trial
   readonly leave: LazySignal
   readonly over: Promise<RawFound | Refusal>
@@ -38,7 +38,7 @@ interface Attempt {
 export class TrustedGateways implements Source {
   readonly name = name
   readonly #client: RawClient
-  readonly #byPriority: readonly (readonly Known[])[]
+  readonly #byPriority: readonly (readonly Listed[])[]
   #turn = 0
 
   constructor(
@@ -92,14 +92,14 @@ export class TrustedGateways implements Source {
     await this.#client.close()
   }
 
-  #begin(known: Known, wanted: Wanted, ending: AnySignal): Attempt {
+  #begin(known: Listed, wanted: Wanted, ending: AnySignal): Attempt {
     const leave = new LazySignal()
     const trial = known.health.begin()
     return { known, trial, leave, over: this.#ask(known, trial, wanted, leave, ending) }
   }
 
   async #ask(
-    { gateway, health }: Known,
+    { gateway, health }: Listed,
     trial: Trial,
     wanted: Wanted,
     leave: LazySignal,
@@ -125,10 +125,10 @@ export class TrustedGateways implements Source {
     void over.then((found) => (isRefusal(found) ? undefined : found.drop()))
   }
 
-  #candidates({ provenance, avoid }: Wanted): Known[] {
+  #candidates({ provenance, avoid }: Wanted): Listed[] {
     if (isConfined(provenance, this.options)) return []
     this.#turn += 1
-    const [candidates, behind]: [Known[], Known[]] = [[], []]
+    const [candidates, behind]: [Listed[], Listed[]] = [[], []]
     for (const gateways of this.#byPriority) {
       for (let at = 0; at < gateways.length; at += 1) {
         const one = gateways[(at + this.#turn) % gateways.length]
