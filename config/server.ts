@@ -86,7 +86,7 @@ export const server = {
     max: 3600,
     why: 'A thread without a heartbeat for so long is reported; one that serves sockets is replaced.',
   }),
-  flowsMax: whole({
+  requestsMax: whole({
     env: 'GATEWAY_FLOWS_MAX',
     default: 4096,
     min: 1,

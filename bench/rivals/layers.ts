@@ -20,7 +20,7 @@ function contentOf(body: Uint8Array): Content {
 /** The server of this program, without the program. */
 const own: Open = async (handler) => {
   const onThrow = (error: unknown): void => void process.stderr.write(`${String(error)}\n`)
-  const options = { host: '127.0.0.1', port: 0, stallMs: 30_000, flowsMax: 4096, onThrow }
+  const options = { host: '127.0.0.1', port: 0, stallMs: 30_000, requestsMax: 4096, onThrow }
   const server = serve((request, reply) => {
     const { path } = request
     const host = request.header('host') ?? ''

@@ -1,13 +1,13 @@
 import type { Wire } from '../../native/server/wire.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import { clientPace } from './client-pace.js'
-import type { BodyFlow, BodySink, Pace } from './exchange.js'
+import type { BodyControl, BodySink, Pace } from './exchange.js'
 import { type BodyTerms, GatheredBody, noMemory } from './gathered-body.js'
 import type { SenderPace } from './sender-pace.js'
 import type { Stalls, Watched } from './stalls.js'
 
-/** The body of one request on its way in. A sender that is too slow (`SenderPace`) is refused: it would hold one of the flows. */
-export class Inflow implements Watched, BodyFlow {
+/** The body of one request on its way in. A sender that is too slow (`SenderPace`) is refused: it would hold one of the places for requests. */
+export class IncomingBody implements Watched, BodyControl {
   /** True once the last byte was taken. */
   whole = false
   lastProgress = 0

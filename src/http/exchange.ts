@@ -39,7 +39,7 @@ export interface Request {
    * The same body in pieces of any size and number, none of it held. Instead of `body`, under the same rules. Refusals that
    * `sink` may get: `late`, `malformed`.
    */
-  stream(sink: BodySink): BodyFlow
+  stream(sink: BodySink): BodyControl
   /** Set by the service that answers; undefined: its first page is `/` of the same host, and has no search. */
   home?: ((request: Pick<Request, 'header' | 'secure'>) => Home) | undefined
 }
@@ -55,7 +55,7 @@ export interface BodySink {
 }
 
 /** Pauses and resumes a body. Both do nothing once the body has ended. */
-export interface BodyFlow {
+export interface BodyControl {
   /** Nothing more is read from the socket; as soon as the buffers of the kernel are full the client has to wait. */
   pause(): void
   resume(): void

@@ -5,13 +5,13 @@ import { type Clock, systemClock, type Timer } from '../actor/clock.js'
 import { HeldMemory } from '../actor/held-memory.js'
 import { RunningTime } from '../actor/running-time.js'
 import type { CertificatePair } from '../certificates/pair.js'
-import { Inflow } from './body.js'
+import { IncomingBody } from './body.js'
 import type { Reply, Request } from './exchange.js'
-import { FlowShares } from './flow-shares.js'
 import { gatheredMaxBytes } from './gathered-body.js'
 import { type ReplyOwner, SocketReply } from './reply.js'
 import { type Front, SocketRequest } from './request.js'
 import { RequestDelays } from './request-delays.js'
+import { RequestShares } from './request-shares.js'
 import { ResponseCache, type ResponseCacheOptions } from './response-cache.js'
 import { bytesPerSecondMin, SenderPace } from './sender-pace.js'
 import { Stalls } from './stalls.js'
@@ -35,7 +35,7 @@ export interface ServeOptions {
   /** Slower bodies than this use up `stallMs`, too (`SenderPace`); `bytesPerSecondMin` where absent. */
   readonly bodyBytesPerSecondMin?: number
   /** Requests being answered at once on this thread; one more is answered 503 with Retry-After. */
-  readonly flowsMax: number
+  readonly requestsMax: number
   /** Whose share of them a request uses; absent: that of the socket's other end. */
   readonly clientOf?: (request: Request) => string
   /** Memory of bodies that handlers want as a whole; absent: that which all servers of the thread share. */
@@ -74,7 +74,7 @@ export interface Server {
   /** Resolves when connections are taken; rejects where the address cannot be had. The native server throws at once instead. */
   readonly listening: Promise<void>
   /** Requests being answered. */
-  readonly flows: number
+  readonly openRequests: number
   /** Undefined: it has none. */
   readonly responseCache: ResponseCache | undefined
   /** New connections get these from now on; those that are open go on. Of a server that speaks TLS. */
@@ -132,8 +132,8 @@ class ListeningServer implements ReplyOwner, Front, Server {
   /** By slot: replies that outlive their handlers. */
   readonly #open: (SocketReply | undefined)[] = []
   readonly #addresses: (string | undefined)[] = []
-  #flows = 0
-  readonly #shares: FlowShares
+  #openRequests = 0
+  readonly #shares: RequestShares
   #drained: (() => void) | undefined
   /** When a place was looked for last: for clients that have requests under way, and for those that have none. */
   readonly #lookedMs = { more: Number.NEGATIVE_INFINITY, first: Number.NEGATIVE_INFINITY }
@@ -145,7 +145,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
     this.#handler = handler
     this.#options = options
     this.#clock = options.clock ?? systemClock
-    this.#shares = new FlowShares(options.flowsMax)
+    this.#shares = new RequestShares(options.requestsMax)
     this.memory = options.bodyMemory ?? bodyMemory
     const { host, port, stallMs, connectionsMax = usualConnectionsMax, tls } = options
     const bounds = { headMs, idleMs, stallMs, lingerMs, connectionsMax }
@@ -195,8 +195,8 @@ class ListeningServer implements ReplyOwner, Front, Server {
     return this.wire.listening
   }
 
-  get flows(): number {
-    return this.#flows
+  get openRequests(): number {
+    return this.#openRequests
   }
 
   #sweep(): void {
@@ -265,13 +265,14 @@ class ListeningServer implements ReplyOwner, Front, Server {
   #take(at: number): void {
     const request = new SocketRequest(this, at)
     const reply = new SocketReply(request, this)
-    const { flowsMax } = this.#options
-    const isCrowded = this.#flows * 2 >= flowsMax
+    const { requestsMax } = this.#options
+    const isCrowded = this.#openRequests * 2 >= requestsMax
     const isFull =
-      isCrowded && (!this.#hasShare(request) || (this.#flows >= flowsMax && !this.#hasPlace(request)))
+      isCrowded &&
+      (!this.#hasShare(request) || (this.#openRequests >= requestsMax && !this.#hasPlace(request)))
     if (isFull) reply.turnAway(503, 'busy', 'Retry-After: 1')
     else {
-      if (request.hasBody) reply.expect(this.#inflow(request.slot))
+      if (request.hasBody) reply.expect(this.#incoming(request.slot))
       try {
         this.#handler(request, reply)
       } catch (error) {
@@ -286,10 +287,10 @@ class ListeningServer implements ReplyOwner, Front, Server {
     }
   }
 
-  #inflow(slot: number): Inflow {
+  #incoming(slot: number): IncomingBody {
     const { stallMs, bodyBytesPerSecondMin = bytesPerSecondMin } = this.#options
     const pace = new SenderPace({ stallMs, bytesPerSecondMin: bodyBytesPerSecondMin }, this.#running)
-    return new Inflow(this.wire, slot, this.stalls, pace)
+    return new IncomingBody(this.wire, slot, this.stalls, pace)
   }
 
   /** Where many requests are under way, one client may not have most: its most silent body makes room, or there is none. */
@@ -342,14 +343,14 @@ class ListeningServer implements ReplyOwner, Front, Server {
 
   opened(reply: SocketReply, slot: number): void {
     this.#open[slot] = reply
-    this.#flows += 1
+    this.#openRequests += 1
   }
 
   closed(slot: number): void {
     this.#open[slot] = undefined
     this.#shares.remove(slot)
-    this.#flows -= 1
-    if (this.#flows === 0) this.#drained?.()
+    this.#openRequests -= 1
+    if (this.#openRequests === 0) this.#drained?.()
   }
 
   async close(graceMs: number): Promise<void> {
@@ -357,7 +358,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
     this.closing = true
     await this.wire.shut()
     const graceEndsMs = this.#clock.monotonic() + graceMs
-    if (this.#flows > 0) {
+    if (this.#openRequests > 0) {
       await new Promise<void>((resolve) => {
         const timer = this.#clock.after(graceMs, resolve)
         this.#drained = () => {

@@ -1,6 +1,6 @@
 import { how, type Wire } from '../../native/server/wire.js'
 import type { Content } from '../store/content.js'
-import type { Inflow } from './body.js'
+import type { IncomingBody } from './body.js'
 import type { Head, Pace, Piece, Reply, Sent, TextHead } from './exchange.js'
 import { Pump, shareMinBytes, sizeOfAll } from './pump.js'
 import type { SocketRequest } from './request.js'
@@ -46,7 +46,7 @@ export class SocketReply implements Reply {
   #opened = false
   #left: (() => void)[] | undefined
   #pump: Pump | undefined
-  #inflow: Inflow | undefined
+  #body: IncomingBody | undefined
   #delayMs = 0
 
   constructor(request: SocketRequest, owner: ReplyOwner) {
@@ -58,9 +58,9 @@ export class SocketReply implements Reply {
    * A body comes with the request, at first without a byte of it, so the reply has to hear of the connection's end from now
    * on.
    */
-  expect(inflow: Inflow): void {
-    this.#inflow = inflow
-    this.#request.expect(inflow)
+  expect(body: IncomingBody): void {
+    this.#body = body
+    this.#request.expect(body)
   }
 
   /** To be called when the handler returned and the reply is still open. */
@@ -86,17 +86,17 @@ export class SocketReply implements Reply {
 
   /** Milliseconds since the body that is waited for last came on; undefined where none is waited for. */
   quietMs(nowMs: number): number | undefined {
-    return this.#inflow?.quietMs(nowMs)
+    return this.#body?.quietMs(nowMs)
   }
 
   /** Ends the wait for the body; the handler gets the refusal `late`. */
   giveUpBody(): void {
-    this.#inflow?.stalled()
+    this.#body?.stalled()
   }
 
   pace(nowMs = this.#owner.stalls.now()): Pace | undefined {
     if (this.over) return undefined
-    return this.#pump === undefined ? this.#inflow?.pace(nowMs) : this.#pump.pace(nowMs)
+    return this.#pump === undefined ? this.#body?.pace(nowMs) : this.#pump.pace(nowMs)
   }
 
   giveUp(): void {
@@ -110,7 +110,7 @@ export class SocketReply implements Reply {
   }
 
   arrived(piece: Uint8Array, last: boolean): void {
-    this.#inflow?.take(piece, last)
+    this.#body?.take(piece, last)
   }
 
   /** Answers to HEAD have no body, whatever the handler gives: a client would read it as the next answer. */

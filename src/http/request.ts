@@ -1,8 +1,8 @@
 import { field, hashOfName, lineFields, requestFlag, type Wire } from '../../native/server/wire.js'
 import type { HeldMemory } from '../actor/held-memory.js'
 import { type Refusal, refuse } from '../format/refusal.js'
-import type { Inflow } from './body.js'
-import type { BodyFlow, BodySink, Request } from './exchange.js'
+import type { IncomingBody } from './body.js'
+import type { BodyControl, BodySink, Request } from './exchange.js'
 
 /** Names that handlers ask for, with their hashes. The names come from code only, so there are few. */
 const hashes = new Map<string, number>()
@@ -48,7 +48,7 @@ export class SocketRequest implements Request {
   #text: string | undefined
   #address: string | undefined
   #length = 0
-  #inflow: Inflow | undefined
+  #body: IncomingBody | undefined
 
   /** `at`: where the message starts in the inbox. */
   constructor(front: Front, at: number) {
@@ -152,18 +152,18 @@ export class SocketRequest implements Request {
   }
 
   /** Where the body comes from: set by the server before the handler runs, for requests that have one. */
-  expect(inflow: Inflow): void {
-    this.#inflow = inflow
+  expect(body: IncomingBody): void {
+    this.#body = body
   }
 
   /** The answer is over: a body that still comes in has no reader. */
   drop(): void {
-    this.#inflow?.abort()
+    this.#body?.abort()
   }
 
   /** True where a body was announced and has not been read to its end. */
   get unread(): boolean {
-    return this.hasBody && this.#inflow?.whole !== true
+    return this.hasBody && this.#body?.whole !== true
   }
 
   body(sizeMaxBytes: number): Promise<Uint8Array | Refusal> {
@@ -171,8 +171,8 @@ export class SocketRequest implements Request {
     if (this.#length > sizeMaxBytes) {
       return Promise.resolve(refuse('too-large', 'client', `the body is larger than ${sizeMaxBytes} bytes`))
     }
-    if (this.#inflow === undefined) throw new Error('the body of this request was not expected')
-    return this.#inflow.read({
+    if (this.#body === undefined) throw new Error('the body of this request was not expected')
+    return this.#body.read({
       memory: this.#front.memory,
       client: () => this.#front.clientOf(this),
       sizeMaxBytes,
@@ -180,19 +180,19 @@ export class SocketRequest implements Request {
     })
   }
 
-  stream(sink: BodySink): BodyFlow {
+  stream(sink: BodySink): BodyControl {
     if (!this.hasBody) {
       queueMicrotask(() => sink.over(undefined))
-      return noFlow
+      return noControl
     }
-    if (this.#inflow === undefined) throw new Error('the body of this request was not expected')
-    this.#inflow.stream(sink)
-    return this.#inflow
+    if (this.#body === undefined) throw new Error('the body of this request was not expected')
+    this.#body.stream(sink)
+    return this.#body
   }
 }
 
 /** Of a request without a body. */
-const noFlow: BodyFlow = { pause: () => undefined, resume: () => undefined }
+const noControl: BodyControl = { pause: () => undefined, resume: () => undefined }
 
 /** The usual methods need no new string. */
 function methodOf(bytes: Buffer, start: number, end: number): string {

@@ -72,10 +72,10 @@ export function fitted(config: Config, shares: Descriptors | undefined): Config 
   const { server, retrieval } = config
   const chunkReadAhead = shares.callsMax - otherCalls
   // Who only takes its time over an answer cannot be made to make room: not all sockets may be there at once.
-  const flows = Math.max(socketsMin, Math.floor((socketsMax * 3) / (4 * server.edgeThreads)))
+  const requests = Math.max(socketsMin, Math.floor((socketsMax * 3) / (4 * server.edgeThreads)))
   return {
     ...config,
-    server: { ...server, flowsMax: Math.min(server.flowsMax, flows) },
+    server: { ...server, requestsMax: Math.min(server.requestsMax, requests) },
     retrieval: { ...retrieval, fetchesMax, chunkReadAhead },
   }
 }

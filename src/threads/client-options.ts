@@ -19,7 +19,7 @@ export function bucketRules({ limits }: Settings<'limits'>): Readonly<Record<Buc
 
 /** Options of every listener about slow clients and about many of them. */
 export function paceOf({
-  server: { stallMs, bodyBytesPerSecondMin, flowsMax },
-}: Settings<'server'>): Required<Pick<ServeOptions, 'stallMs' | 'bodyBytesPerSecondMin' | 'flowsMax'>> {
-  return { stallMs, bodyBytesPerSecondMin, flowsMax }
+  server: { stallMs, bodyBytesPerSecondMin, requestsMax },
+}: Settings<'server'>): Required<Pick<ServeOptions, 'stallMs' | 'bodyBytesPerSecondMin' | 'requestsMax'>> {
+  return { stallMs, bodyBytesPerSecondMin, requestsMax }
 }

@@ -38,7 +38,8 @@ export interface EdgeListeners extends ServiceListeners {
 /** The listeners in front of a gateway: plain HTTP, HTTPS, the one that redirects to it, and those of the console. */
 export function edgeListeners(given: EdgeListening): EdgeListeners {
   const { gateway, log, resources, responseCache, tls } = given
-  const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
+  const onThrow = (error: unknown): void =>
+    log.error({ err: error }, 'a request threw: its socket was closed')
   const handler: Handler = (request, reply) => gateway.handle(request, reply)
   const options = { onThrow, ...given.serve }
   const { maxBytes, ...shared } = responseCache
@@ -67,8 +68,8 @@ export function edgeListeners(given: EdgeListening): EdgeListeners {
       const all = [server, secure, redirecting, consoleListeners]
       await Promise.all(all.map((one) => one?.close(graceMs)))
       // Requests that took too long were aborted, and an abort releases everything. What is left is a leak.
-      const flows = server.flows + (secure?.flows ?? 0)
-      if (flows > 0) log.error({ flows }, 'requests were still open when the thread ended')
+      const open = server.openRequests + (secure?.openRequests ?? 0)
+      if (open > 0) log.error({ requests: open }, 'requests were still open when the thread ended')
     },
   }
 }

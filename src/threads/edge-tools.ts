@@ -49,6 +49,6 @@ export function edgeTools({ settings, memory, row }: EdgeGiven): EdgeTools {
     readiness: new Readiness(memory.readiness),
     resources: new SampleRings(memory.resources, row - 1),
     limited: new SampleRings(memory.limited, row - 1),
-    mailboxMax: server.flowsMax * 2 + 64,
+    mailboxMax: server.requestsMax * 2 + 64,
   }
 }

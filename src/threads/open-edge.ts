@@ -84,7 +84,13 @@ function gatewayParts(
     routes,
     ...(hosts === undefined
       ? {}
-      : { hostNames: { names: names.names, hosts, isPrepared: ({ full }) => full === site && !readiness.has('site') } }),
+      : {
+          hostNames: {
+            names: names.names,
+            hosts,
+            isPrepared: ({ full }) => full === site && !readiness.has('site'),
+          },
+        }),
     options,
   }
 }

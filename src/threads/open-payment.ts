@@ -274,7 +274,8 @@ function listen(
     log,
     clock: systemClock,
   })
-  const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
+  const onThrow = (error: unknown): void =>
+    log.error({ err: error }, 'a request threw: its socket was closed')
   const options = { ...paceOf(settings), ...connectionsMax(memory), ...place, clientOf, onThrow }
   return serviceListeners(host, options, tls)
 }

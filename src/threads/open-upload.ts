@@ -320,7 +320,8 @@ function listen(
     log,
     clock: systemClock,
   })
-  const onThrow = (error: unknown): void => log.error({ err: error }, 'a flow threw: its socket was closed')
+  const onThrow = (error: unknown): void =>
+    log.error({ err: error }, 'a request threw: its socket was closed')
   const clientOf = (request: Parameters<Clients['of']>[0]): string => clients.of(request).address
   return serviceListeners(host, { ...paceOf(settings), ...given.serve, clientOf, onThrow }, tls)
 }

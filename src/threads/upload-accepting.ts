@@ -199,7 +199,7 @@ function openLines(
   { log, closing }: UploadTools,
   { uploads, pools }: UploadRecords,
 ) {
-  const { edgeThreads, flowsMax } = settings.server
+  const { edgeThreads, requestsMax } = settings.server
   const proofThreads = Math.max(1, edgeThreads >> 1)
   const chain = new RemoteChain(chainOptions(nodes, settings), systemClock)
   const judge = new ItemJudge(proofThreads, log)
@@ -211,7 +211,7 @@ function openLines(
     signing,
     receipts: {
       signing,
-      freeTurns: new FreeTurns(pools, { threads: edgeThreads, flowsMax }, systemClock),
+      freeTurns: new FreeTurns(pools, { threads: edgeThreads, requestsMax }, systemClock),
     } satisfies Partial<SignedReceiptsParts>,
     announcer: new ItemAnnouncer(catalog, closing.signal),
     verdicts: new Verdicts(judge, proofThreads + 1),

@@ -148,7 +148,7 @@ async function limited(rules: Rules, isCaching: boolean, clients = about) {
       host: '127.0.0.1',
       port: 0,
       stallMs: 10_000,
-      flowsMax: 10,
+      requestsMax: 10,
       onThrow: (error) => thrown.push(error),
       ...(isCaching
         ? {

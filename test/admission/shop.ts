@@ -157,7 +157,7 @@ export async function openShop(t: Test, options: ShopOptions): Promise<Shop> {
       host: '127.0.0.1',
       port: 0,
       stallMs: 5000,
-      flowsMax: 1000,
+      requestsMax: 1000,
       onThrow: (error) => t.fail('it threw', { error }),
     },
   )

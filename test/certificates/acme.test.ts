@@ -36,7 +36,7 @@ async function listening(t: Test, port: number, challenges: Challenges): Promise
     host: '127.0.0.1',
     port,
     stallMs: 5000,
-    flowsMax: 100,
+    requestsMax: 100,
     onThrow: (error: unknown) => t.fail(String(error)),
   }
   const server = serve(handler, options)

@@ -78,6 +78,6 @@ t.test(
       ),
       { numRuns: 1500 },
     )
-    for (const { flows } of servers) t.equal(flows, 0)
+    for (const { openRequests } of servers) t.equal(openRequests, 0)
   },
 )

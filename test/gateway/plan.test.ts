@@ -1,5 +1,5 @@
 import t from 'tap'
-import { type Conditions, type Representation, plan } from '../../src/gateway/plan.js'
+import { type Conditions, plan, type Representation } from '../../src/gateway/plan.js'
 import { fc } from '../property.js'
 
 const tag = '"47DEQpj8HBSa-_TImW-5JCeuQeRkm5NMpJWZG3hSuFU"'

@@ -157,7 +157,7 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
       log: silentLog,
       clock: systemClock,
       resources,
-      serve: { host: '127.0.0.1', port: 0, stallMs: 10_000, flowsMax: 1000, onThrow },
+      serve: { host: '127.0.0.1', port: 0, stallMs: 10_000, requestsMax: 1000, onThrow },
       responseCache,
     })
     await listeners.listening

@@ -46,7 +46,7 @@ function serving(sizeBytes: number, { maxBytes = 2 ** 22, stallMs = 10_000, conn
       port: 0,
       stallMs,
       connectionsMax,
-      flowsMax: 10,
+      requestsMax: 10,
       onThrow: (error) => thrown.push(error),
       responseCache: { maxBytes, plain: plainLines, onSample: () => undefined },
     },
@@ -249,13 +249,13 @@ t.test('few large bodies wait for slow clients; others are answered by the handl
   }
   await eventually(
     'eight answers came from the cache or are under way',
-    () => fromCache() + server.flows === 8,
+    () => fromCache() + server.openRequests === 8,
   )
   t.equal(fromCache(), 4, 'an eighth of the connections')
   for (const socket of sockets) socket.destroy()
   await eventually(
     'nothing is being sent',
-    () => server.responseCache?.isSending === false && server.flows === 0,
+    () => server.responseCache?.isSending === false && server.openRequests === 0,
   )
   const socket = await connected(server.port)
   socket.write(asking)

@@ -59,7 +59,7 @@ async function serving(
       host: '127.0.0.1',
       port: 0,
       stallMs: 10_000,
-      flowsMax: 10,
+      requestsMax: 10,
       clock,
       by,
       onThrow: (error) => met.thrown.push(error),
@@ -170,7 +170,7 @@ for (const by of ways) {
       t.equal(met.sent?.outcome, 'broken')
       t.equal(met.closed, 1)
       t.equal(met.thrown.length, 1)
-      await eventually('no request is under way', () => server.flows === 0)
+      await eventually('no request is under way', () => server.openRequests === 0)
       t.ok(await isSound(server.port))
     })
   }
@@ -183,7 +183,7 @@ for (const by of ways) {
       const { server, met, clock } = await serving(t, by, large, () => ({ read, ready: async () => true }))
       let go: (() => void) | undefined
       const reading = statusOf(server.port, new Promise<void>((resolve) => (go = resolve)))
-      await eventually('one request is under way', () => server.flows === 1)
+      await eventually('one request is under way', () => server.openRequests === 1)
       broken = true
       if (wakes === 'client') go?.()
       else clock.turn(1)

@@ -21,7 +21,7 @@ for (const by of ways) {
         host: '127.0.0.1',
         port: 0,
         stallMs: 5000,
-        flowsMax: 9,
+        requestsMax: 9,
         by,
         onThrow: (error) => t.fail(String(error)),
       },

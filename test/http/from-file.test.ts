@@ -40,7 +40,7 @@ function opened(t: Test, path: string, by: (typeof ways)[number]) {
       host: '127.0.0.1',
       port: 0,
       stallMs: 10_000,
-      flowsMax: 10,
+      requestsMax: 10,
       by,
       onThrow: (error) => t.fail(String(error)),
     },

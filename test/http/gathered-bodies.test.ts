@@ -24,7 +24,7 @@ async function listening(t: Test, bodyMemory: HeldMemory) {
       host: '127.0.0.1',
       port: 0,
       stallMs: 30_000,
-      flowsMax: 100,
+      requestsMax: 100,
       bodyMemory,
       clientOf: (request) => request.header('from') ?? '',
       onThrow: (error) => t.fail(String(error)),

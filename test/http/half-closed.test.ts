@@ -58,7 +58,7 @@ for (const by of ways) {
             .then((body) => reply.end({ status: 200, block: '' }, isRefusal(body) ? body.refused : body))
         }
       },
-      { clock, flowsMax: 9 },
+      { clock, requestsMax: 9 },
     )
     const asking = async (sent: string): Promise<{ socket: Socket; over: Promise<unknown> }> => {
       const socket = connect(server.port)
@@ -168,8 +168,8 @@ for (const by of ways) {
       })
     }
     await t.test('leave no flow behind', async (t) => {
-      while (server.flows > 0) await pause(10)
-      t.equal(server.flows, 0)
+      while (server.openRequests > 0) await pause(10)
+      t.equal(server.openRequests, 0)
     })
   })
 }

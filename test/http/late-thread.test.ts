@@ -46,7 +46,7 @@ for (const by of ways) {
       await pause(20)
       clock.turn(headMs - stallMs)
       outside.send(`${prefix} body`, `${post(6)}abc`)
-      await eventually('one request is under way', () => server.flows === 1)
+      await eventually('one request is under way', () => server.openRequests === 1)
       clock.turn(stallMs - 500)
       await pause(20)
     }

@@ -50,7 +50,7 @@ for (const by of ways) {
           .body(1000)
           .then((body) => reply.end({ status: 200, block: '' }, isRefusal(body) ? body.refused : body))
       },
-      { clock, flowsMax: 9 },
+      { clock, requestsMax: 9 },
     )
 
     await t.test('a head that does not end is answered 408', async (t) => {
@@ -131,22 +131,22 @@ for (const by of ways) {
 
   t.test(`places of the ${by} that slow clients hold`, async (t) => {
     const clock = new HandClock()
-    const flowsMax = 16
+    const requestsMax = 16
     const clientOf = (request: Request): string => request.header('x-client') ?? ''
     const answer = (request: Request, reply: Reply): void => {
       void request
         .body(1e6)
         .then((body) => reply.end({ status: 200, block: '' }, isRefusal(body) ? body.refused : 'all'))
     }
-    const server = await listening(by, answer, { clock, flowsMax, clientOf })
+    const server = await listening(by, answer, { clock, requestsMax, clientOf })
     const head = (client: string, bytes: number): string =>
       `POST / HTTP/1.1\r\nHost: x\r\nX-Client: ${client}\r\nContent-Length: ${bytes}\r\n\r\n`
     const slow = await Promise.all(
-      Array.from({ length: flowsMax }, (_, at) =>
+      Array.from({ length: requestsMax }, (_, at) =>
         open(server, head(`range ${at >> 1}`, 900) + 'a'.repeat(at + 10)),
       ),
     )
-    await eventually('every place is taken', () => server.flows === flowsMax)
+    await eventually('every place is taken', () => server.openRequests === requestsMax)
     clock.turn(1000)
     const other = await open(server, `${head('another', 3)}abc`)
     await eventually('the other answer is whole', () => /all$/.test(other.heard()))
@@ -167,7 +167,7 @@ t.test('a thread that ends with its server open does not end the process', async
     const { parentPort } = require('node:worker_threads')
     void import('${listen}').then(async ({ serve }) => {
       const server = serve((request, reply) => reply.onAbort(() => undefined), {
-        host: '127.0.0.1', port: 0, stallMs: 5000, flowsMax: 9, onThrow: () => undefined })
+        host: '127.0.0.1', port: 0, stallMs: 5000, requestsMax: 9, onThrow: () => undefined })
       await server.listening
       parentPort.postMessage(server.port)
     })`

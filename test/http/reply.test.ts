@@ -63,15 +63,15 @@ function served(t: Tap, handler: Handler, options: Partial<ServeOptions> = {}): 
     host: '127.0.0.1',
     port: 0,
     stallMs: 20_000,
-    flowsMax: 1000,
+    requestsMax: 1000,
     onThrow: (error) => t.fail(String(error)),
     by,
     ...options,
   })
   t.teardown(async () => {
-    const { flows } = server
+    const { openRequests } = server
     await server.close(0)
-    if (flows > 0) throw new Error(`${flows} flows were left`)
+    if (openRequests > 0) throw new Error(`${openRequests} requests were left`)
   })
   return server
 }
@@ -289,7 +289,7 @@ for (const way of ways) {
       t.equal((await bodyOf(await ask(server, '/good'))).toString(), 'fine')
     })
 
-    t.test('more flows than flowsMax are answered 503 with Retry-After', async (t) => {
+    t.test('more requests than requestsMax are answered 503 with Retry-After', async (t) => {
       let release: (() => void) | undefined
       const gate = new Promise<void>((resolve) => {
         release = resolve
@@ -300,10 +300,10 @@ for (const way of ways) {
           await gate
           reply.end({ status: 200, block: '' }, 'late')
         },
-        { flowsMax: 1 },
+        { requestsMax: 1 },
       )
       const first = ask(server, '/1')
-      while (server.flows === 0) await pause(1)
+      while (server.openRequests === 0) await pause(1)
       const second = await ask(server, '/2')
       t.equal(second.statusCode, 503)
       t.equal(second.headers['retry-after'], '1')
@@ -351,18 +351,18 @@ for (const way of ways) {
           host: '127.0.0.1',
           port: 0,
           stallMs: 1000,
-          flowsMax: 10,
+          requestsMax: 10,
           onThrow: (error) => t.fail(String(error)),
           by,
         },
       )
       const answer = ask(server, '/x')
-      while (server.flows === 0) await pause(1)
+      while (server.openRequests === 0) await pause(1)
       await Promise.all([
         server.close(5000),
         answer.then(bodyOf).then((body) => t.equal(body.toString(), 'done')),
       ])
-      t.equal(server.flows, 0)
+      t.equal(server.openRequests, 0)
       await t.rejects(ask(server, '/y'))
     })
   })

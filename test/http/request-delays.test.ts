@@ -48,7 +48,7 @@ for (const by of ways) {
           reply.delayNext(0)
           reply.end({ status: 429, block: '' }, request.path)
         },
-        { clock, flowsMax: 9 },
+        { clock, requestsMax: 9 },
       )
     const server = await start()
 

@@ -137,7 +137,7 @@ t.test('who gets no place does not use up the turn of a newcomer', async (t) => 
       host: '127.0.0.1',
       port: 0,
       stallMs: 600_000,
-      flowsMax: 16,
+      requestsMax: 16,
       // The same moment for all that comes.
       clock: new HandClock(),
       clientOf: (request) => request.header('x-client') ?? 'nobody',
@@ -152,7 +152,7 @@ t.test('who gets no place does not use up the turn of a newcomer', async (t) => 
     return socket
   }
   for (let client = 0; client < 16; client += 1) await post(client, 'x')
-  t.ok(await eventually('sixteen requests are under way', () => server.flows === 16))
+  t.ok(await eventually('sixteen requests are under way', () => server.openRequests === 16))
   const statusOf = async (socket: Socket): Promise<string> => String(await once(socket, 'data')).slice(9, 12)
   for (let times = 0; times < 5; times += 1) t.equal(await statusOf(await post(3, 'xx')), '503')
   t.equal(await statusOf(await post(99, 'xx')), '200')
@@ -206,7 +206,7 @@ for (const by of ways) {
         port: 0,
         // Nothing ends here by itself while the test runs.
         stallMs: 600_000,
-        flowsMax: 1000,
+        requestsMax: 1000,
         by,
         onThrow: (error) => t.fail(String(error)),
       })
@@ -214,7 +214,7 @@ for (const by of ways) {
       await server.listening
       const { port } = server
       await Promise.all(Array.from({ length: 8 }, (_, at) => open(t, port, `127.${10 + at}.0.1`, head)))
-      t.ok(await eventually('eight requests are under way', async () => server.flows === 8))
+      t.ok(await eventually('eight requests are under way', async () => server.openRequests === 8))
       const newcomer = async (): Promise<boolean> => (await statusesOf(port, '127.30.0.1', 'POST'))[0] === 200
       t.ok(
         await eventually('the newcomer is answered', newcomer),
@@ -224,7 +224,7 @@ for (const by of ways) {
         t.same(await statusesOf(port, `127.${40 + turn}.0.1`, 'GET'), [200, answer.length])
         t.equal((await statusesOf(port, `127.${50 + turn}.0.1`, 'POST'))[0], 200)
       }
-      t.equal(server.flows, 7, 'no more than was needed made room')
+      t.equal(server.openRequests, 7, 'no more than was needed made room')
     })
   }
 }

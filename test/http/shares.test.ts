@@ -9,7 +9,7 @@ import { type Server, serve } from '../../src/http/listen.js'
 import { eventually } from '../eventually.js'
 import { ways } from './ways.js'
 
-type Bounds = { readonly flowsMax: number; readonly connectionsMax: number }
+type Bounds = { readonly requestsMax: number; readonly connectionsMax: number }
 
 async function started(t: Test, by: (typeof ways)[number], bounds: Bounds): Promise<Server> {
   const server = serve(
@@ -62,7 +62,7 @@ function incoming(port: number, from: string, method = 'GET'): Promise<number> {
   })
 }
 
-const fewSockets = { flowsMax: 1000, connectionsMax: 64 }
+const fewSockets = { requestsMax: 1000, connectionsMax: 64 }
 const alone = (): string => '127.0.0.1'
 const inNetwork = (index: number): string => `127.3.0.${1 + (index % 250)}`
 const inProvider = (index: number): string => `127.4.${index % 250}.1`
@@ -72,7 +72,7 @@ for (const by of ways) {
     ['sockets taken by one client', fewSockets, 64, alone],
     ['sockets, and more, taken by a network', fewSockets, 200, inNetwork],
     ['sockets, and more, taken by a provider', fewSockets, 200, inProvider],
-    ['requests taken by one client', { flowsMax: 64, connectionsMax: 1000 }, 200, alone],
+    ['requests taken by one client', { requestsMax: 64, connectionsMax: 1000 }, 200, alone],
   ] as const) {
     t.test(`${by}: all ${what} with unfinished bodies`, async (t) => {
       const { port } = await started(t, by, bounds)
@@ -154,7 +154,7 @@ for (const by of ways) {
         host: '127.0.0.1',
         port: 0,
         stallMs: 600_000,
-        flowsMax: 16,
+        requestsMax: 16,
         by,
         clientOf: (request) => request.header('x-client') ?? '',
         onThrow: (error) => t.fail(String(error)),

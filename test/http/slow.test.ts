@@ -28,7 +28,7 @@ const server = serve(
       })
     }
   },
-  { host: '127.0.0.1', port: 0, stallMs: 2000, flowsMax: 2000, onThrow: (error) => t.fail(String(error)) },
+  { host: '127.0.0.1', port: 0, stallMs: 2000, requestsMax: 2000, onThrow: (error) => t.fail(String(error)) },
 )
 t.teardown(() => server.close(0))
 await server.listening
@@ -63,6 +63,6 @@ for (const [name, args] of [
 }
 
 t.test('memory that slow clients held is released when they are gone', { skip: !installed }, async (t) => {
-  while (server.flows > 0) await pause(50)
-  t.equal(server.flows, 0)
+  while (server.openRequests > 0) await pause(50)
+  t.equal(server.openRequests, 0)
 })

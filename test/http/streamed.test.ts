@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import t from 'tap'
 import { isRefusal, type Refusal } from '../../src/format/refusal.js'
-import type { BodyFlow, Request } from '../../src/http/exchange.js'
+import type { BodyControl, Request } from '../../src/http/exchange.js'
 import { eventually } from '../eventually.js'
 import { converse } from './raw.js'
 import { connect } from './transport.js'
@@ -37,7 +37,7 @@ for (const by of ways) {
       `${by}: a body ${chunked ? 'in chunks' : 'of known length'} waits while it is paused`,
       async (t) => {
         let got = 0
-        let flow: BodyFlow | undefined
+        let flow: BodyControl | undefined
         const server = await listening(by, (request, reply) => {
           const hash = createHash('sha256')
           flow = request.stream({

@@ -17,7 +17,7 @@ async function listening(connectionsMax = 100, by: 'addon' | 'fallback' = tlsBy)
     host: '127.0.0.1',
     port: 0,
     stallMs: 5000,
-    flowsMax: 100,
+    requestsMax: 100,
     connectionsMax,
     by,
     tls: tlsWith(pair),

@@ -24,7 +24,7 @@ async function listening(by: (typeof ways)[number], tls: TlsOptions, connections
       host: '127.0.0.1',
       port: 0,
       stallMs: 5000,
-      flowsMax: 100,
+      requestsMax: 100,
       connectionsMax,
       by,
       tls,

@@ -14,10 +14,10 @@ if (servedBy === 'fallback') t.comment('the addon was not built: only its fallba
 export async function listening(
   by: (typeof ways)[number],
   handle: (request: Request, reply: Reply) => void,
-  more: Pick<Partial<ServeOptions>, 'clock' | 'clientOf' | 'flowsMax'> = {},
+  more: Pick<Partial<ServeOptions>, 'clock' | 'clientOf' | 'requestsMax'> = {},
 ): Promise<Server> {
   const onThrow = (error: unknown) => t.fail(String(error))
-  const usual = { host: '127.0.0.1', port: 0, stallMs: 5000, flowsMax: 100 }
+  const usual = { host: '127.0.0.1', port: 0, stallMs: 5000, requestsMax: 100 }
   const server = serve(handle, { ...usual, ...more, onThrow, by })
   t.teardown(() => server.close(0))
   await server.listening

@@ -9,7 +9,7 @@ const listen = new URL('../../src/http/listen.js', import.meta.url).href
 const program = `
 import { connect } from 'node:net'
 const { serve } = await import(${JSON.stringify(listen)})
-const options = { host: '127.0.0.1', port: 0, stallMs: 5000, flowsMax: 10, onThrow: (error) => { throw error } }
+const options = { host: '127.0.0.1', port: 0, stallMs: 5000, requestsMax: 10, onThrow: (error) => { throw error } }
 const server = serve((request, reply) => reply.end({ status: 200, block: 'A: b' }, 'here'), options)
 await server.listening
 const ask = () => new Promise((resolve) => {

@@ -119,7 +119,7 @@ export async function paymentRig(
   const onThrow = (error: unknown): void => {
     t.fail(String(error))
   }
-  const server = serve(host, { host: '127.0.0.1', port: 0, stallMs: 60_000, flowsMax: 1000, onThrow })
+  const server = serve(host, { host: '127.0.0.1', port: 0, stallMs: 60_000, requestsMax: 1000, onThrow })
   await server.listening
   url = `http://127.0.0.1:${server.port}`
   t.teardown(async () => {

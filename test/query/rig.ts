@@ -48,7 +48,7 @@ export async function openRig(
     (request, reply) => {
       Promise.resolve(handle(request, reply, 'X-First: line')).catch((error: unknown) => thrown.push(error))
     },
-    { host: '127.0.0.1', port: 0, stallMs: 5000, flowsMax: 100, onThrow: (error) => thrown.push(error) },
+    { host: '127.0.0.1', port: 0, stallMs: 5000, requestsMax: 100, onThrow: (error) => thrown.push(error) },
   )
   await server.listening
   const url = `http://127.0.0.1:${server.port}/graphql`

@@ -41,7 +41,7 @@ async function served(t: Test, lines: readonly QueryLine[], given = queue) {
     (request, reply) => {
       handle(request, reply, '').catch((error: unknown) => thrown.push(error))
     },
-    { host: '127.0.0.1', port: 0, stallMs: 5000, flowsMax: 100, onThrow: (error) => thrown.push(error) },
+    { host: '127.0.0.1', port: 0, stallMs: 5000, requestsMax: 100, onThrow: (error) => thrown.push(error) },
   )
   await server.listening
   const close = async (): Promise<void> => {
@@ -262,7 +262,7 @@ t.test('the memory of a large answer is given back as soon as its client has it'
     (request, reply) => {
       handle(request, reply, '').catch((error: unknown) => thrown.push(error))
     },
-    { host: '127.0.0.1', port: 0, stallMs: 5000, flowsMax: 100, onThrow: (error) => thrown.push(error) },
+    { host: '127.0.0.1', port: 0, stallMs: 5000, requestsMax: 100, onThrow: (error) => thrown.push(error) },
   )
   await server.listening
   const url = `http://127.0.0.1:${server.port}/graphql?query={__typename}`

@@ -35,7 +35,7 @@ async function sceneOf(t: Test): Promise<Scene> {
     begun += 1
     await going
   }
-  const rig = await uploadRig(t, environment, { isRich: true, sign, turns: { threads: 1, flowsMax: 32 } })
+  const rig = await uploadRig(t, environment, { isRich: true, sign, turns: { threads: 1, requestsMax: 32 } })
   const post = (from: string, bytes = 100): Promise<UploadAnswer> => {
     const item = signItem(signer, {}, Buffer.alloc(bytes, `item ${made++} `))
     const headers = { 'content-length': String(item.length) }

@@ -69,7 +69,7 @@ export interface RigOptions {
   /** Signs receipts; absent: at once. */
   readonly sign?: (rank: ReceiptRank) => Promise<void>
   /** Threads that sign receipts, and requests that may be under way. Absent: free items need no turn. */
-  readonly turns?: { readonly threads: number; readonly flowsMax: number }
+  readonly turns?: { readonly threads: number; readonly requestsMax: number }
   /** What the payment service answers to a look at a payment in USDC. */
   readonly look?: UsdcPort['look']
   /** How it settles such a payment. */

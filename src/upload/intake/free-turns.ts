@@ -29,13 +29,13 @@ const crowded = textAnswer(
 export class FreeTurns {
   readonly #slots: FairSlots
 
-  /** `threads`: that sign. `flowsMax`: requests that may be under way. */
+  /** `threads`: that sign. `requestsMax`: requests that may be under way. */
   constructor(
     private readonly pools: Pick<FreePools, 'reservable'>,
-    { threads, flowsMax }: { readonly threads: number; readonly flowsMax: number },
+    { threads, requestsMax }: { readonly threads: number; readonly requestsMax: number },
     private readonly clock: Clock,
   ) {
-    const waitingMax = Math.max(1, Math.floor(flowsMax / waitingPart))
+    const waitingMax = Math.max(1, Math.floor(requestsMax / waitingPart))
     this.#slots = new FairSlots({ max: threads * ofThread, waitingMax })
   }
 

@@ -2,7 +2,7 @@ import type { HeldMemory } from '../../actor/held-memory.js'
 import type { ItemHeader } from '../../format/item.js'
 import { bareType, unknownType } from '../../format/media-type.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import type { BodyFlow, BodySink, Request } from '../../http/exchange.js'
+import type { BodyControl, BodySink, Request } from '../../http/exchange.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
 import {
   answerOf,
@@ -102,7 +102,7 @@ export function lengthOf(request: Request): number | undefined {
 class Arrival implements BodySink {
   readonly #reader: ItemReader
   readonly #spool: Spool
-  #flow: BodyFlow | undefined
+  #control: BodyControl | undefined
   readonly #digest: string | undefined
   /** Length of the body, where the client announced it. */
   #declared: number | undefined
@@ -138,7 +138,7 @@ class Arrival implements BodySink {
 
   begin(request: Request): void {
     this.#declared = lengthOf(request)
-    this.#flow = request.stream(this)
+    this.#control = request.stream(this)
     if (this.terms.beforeBody !== undefined) this.#pauseFor(this.terms.beforeBody())
     void this.terms.expired?.then((answer) => this.#end(answer), this.reject)
   }
@@ -146,7 +146,7 @@ class Arrival implements BodySink {
   /** Pauses the body until `gate` resolves; an answer ends the upload. */
   #pauseFor(gate: Promise<UploadAnswer | undefined>): void {
     this.#openChecks += 1
-    this.#flow?.pause()
+    this.#control?.pause()
     const decided = gate.then((answer) => {
       this.#openChecks -= 1
       if (answer === undefined) this.#resume()
@@ -156,7 +156,7 @@ class Arrival implements BodySink {
   }
 
   #resume(): void {
-    if (this.#openChecks === 0 && !this.#spool.isBehind && !this.#isOver) this.#flow?.resume()
+    if (this.#openChecks === 0 && !this.#spool.isBehind && !this.#isOver) this.#control?.resume()
   }
 
   piece(bytes: Uint8Array): void {
@@ -172,7 +172,7 @@ class Arrival implements BodySink {
     if (this.#isOver) return
     if (!this.#isAdmitted && this.#reader.header !== undefined && !this.#admit(this.#reader.header)) return
     this.#checkCreditsAgain()
-    if (!this.#spool.write(bytes)) this.#flow?.pause()
+    if (!this.#spool.write(bytes)) this.#control?.pause()
     else if (this.#spool.refusal !== undefined) this.#end(answerOf(this.#spool.refusal))
     if (!this.#isOver && !this.#memory.update()) this.#end(tooManyUploads)
   }
@@ -268,7 +268,7 @@ class Arrival implements BodySink {
   #end(answer: UploadAnswer): void {
     if (this.#isOver) return
     this.#isOver = true
-    this.#flow?.pause()
+    this.#control?.pause()
     this.#leave()
     void this.#spool.drop()
     this.resolve(answer)

@@ -1,6 +1,6 @@
 import { Gathered } from '../../format/gathered.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import type { BodyFlow, BodySink, Request } from '../../http/exchange.js'
+import type { BodyControl, BodySink, Request } from '../../http/exchange.js'
 import { answerOf, type UploadAnswer } from '../calls/upload-answers.js'
 import { type DigestCheck, digestMismatch } from '../intake/sent-digests.js'
 import type { PartDraft, PartStore } from './part-store.js'
@@ -37,7 +37,7 @@ const superseded: UploadAnswer = { status: 409, text: 'Another request of this u
 
 /** The bytes of one request on their way to the end of an upload. */
 export class AppendArrival implements BodySink {
-  #flow: BodyFlow | undefined
+  #control: BodyControl | undefined
   #target: AppendTarget | undefined
   #early = new Gathered()
   #ended: { readonly refusal: Refusal | undefined } | undefined
@@ -57,8 +57,8 @@ export class AppendArrival implements BodySink {
 
   /** Nothing is read until `into`, but for what is here already. To be called before the handler first waits. */
   begin(request: Request): void {
-    this.#flow = request.stream(this)
-    this.#flow.pause()
+    this.#control = request.stream(this)
+    this.#control.pause()
   }
 
   /** Once. Never rejects. */
@@ -69,7 +69,7 @@ export class AppendArrival implements BodySink {
     this.#early = new Gathered()
     if (early.length > 0) this.piece(early)
     if (this.#ended !== undefined) this.over(this.#ended.refusal)
-    else if (this.#outcome === undefined) this.#flow?.resume()
+    else if (this.#outcome === undefined) this.#control?.resume()
     return this.#done
   }
 
@@ -110,8 +110,8 @@ export class AppendArrival implements BodySink {
     this.#came += bytes.length
     this.check?.update(bytes)
     if (draft.sizeBytes >= partBytes) {
-      this.#flow?.pause()
-      void this.#keep(target).then(() => this.#outcome === undefined && this.#flow?.resume())
+      this.#control?.pause()
+      void this.#keep(target).then(() => this.#outcome === undefined && this.#control?.resume())
     }
     return undefined
   }
@@ -155,7 +155,7 @@ export class AppendArrival implements BodySink {
       return
     }
     this.#outcome = outcome
-    this.#flow?.pause()
+    this.#control?.pause()
     void this.#finish()
   }
 

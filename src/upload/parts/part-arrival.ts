@@ -1,5 +1,5 @@
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import type { BodyFlow, BodySink, Request } from '../../http/exchange.js'
+import type { BodyControl, BodySink, Request } from '../../http/exchange.js'
 import { answerOf, type UploadAnswer } from '../calls/upload-answers.js'
 import type { PartDraft } from './part-store.js'
 
@@ -8,7 +8,7 @@ export type HoldBytes = (bytes: number, files: number) => UploadAnswer | undefin
 
 /** One part on its way in: from the socket to its file. What has come is counted, and not what was announced. */
 export class PartArrival implements BodySink {
-  #flow: BodyFlow | undefined
+  #control: BodyControl | undefined
   #failure: UploadAnswer | undefined
   #behind: Promise<void> | undefined
   #heldBytes = 0
@@ -25,7 +25,7 @@ export class PartArrival implements BodySink {
     const arrived = new Promise<PartArrival | UploadAnswer>((resolve) => {
       this.#resolve = resolve
     })
-    this.#flow = request.stream(this)
+    this.#control = request.stream(this)
     return arrived
   }
 
@@ -45,10 +45,10 @@ export class PartArrival implements BodySink {
     const outcome = this.draft.write(bytes)
     if (isRefusal(outcome)) this.#fail(answerOf(outcome))
     else if (outcome !== undefined) {
-      this.#flow?.pause()
+      this.#control?.pause()
       this.#behind = outcome.then((failure) => {
         if (isRefusal(failure)) this.#fail(answerOf(failure))
-        else if (!this.#isOver) this.#flow?.resume()
+        else if (!this.#isOver) this.#control?.resume()
       })
     }
   }
@@ -56,7 +56,7 @@ export class PartArrival implements BodySink {
   /** The rest is not waited for. */
   #fail(answer: UploadAnswer): void {
     this.#failure ??= answer
-    this.#flow?.pause()
+    this.#control?.pause()
     void this.#end()
   }
 

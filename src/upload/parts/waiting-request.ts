@@ -1,16 +1,16 @@
 import type { Refusal } from '../../format/refusal.js'
-import type { BodyFlow, BodySink, Request } from '../../http/exchange.js'
+import type { BodyControl, BodySink, Request } from '../../http/exchange.js'
 
 /** A body that is not read yet: what the server had read already waits here. */
 class WaitingBody implements BodySink {
-  #flow: BodyFlow | undefined
+  #control: BodyControl | undefined
   #sink: BodySink | undefined
   #early: Buffer[] = []
   #ended: { readonly refusal: Refusal | undefined } | undefined
 
   begin(request: Request): void {
-    this.#flow = request.stream(this)
-    this.#flow.pause()
+    this.#control = request.stream(this)
+    this.#control.pause()
   }
 
   piece(bytes: Uint8Array): void {
@@ -24,9 +24,9 @@ class WaitingBody implements BodySink {
   }
 
   /** Gives it to who reads it, a turn later. */
-  into(sink: BodySink): BodyFlow {
+  into(sink: BodySink): BodyControl {
     let isPaused = false
-    const flow = this.#flow
+    const flow = this.#control
     const given = (): void => {
       this.#sink = sink
       for (const piece of this.#early.splice(0)) sink.piece(piece)

@@ -4,7 +4,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Gathered } from '../../format/gathered.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
-import type { BodyFlow, BodySink, Request } from '../../http/exchange.js'
+import type { BodyControl, BodySink, Request } from '../../http/exchange.js'
 import { codeOf } from '../../store/blobs.js'
 import { diskRefusal } from '../../store/disk-error.js'
 import { makeFolder } from '../../store/folder.js'
@@ -29,7 +29,7 @@ export interface RawPlace {
 /** Bytes of a request that are to be signed here: an item needs its signature in front, which is known in the end. */
 export class RawBody implements BodySink {
   readonly #path: string
-  #flow: BodyFlow | undefined
+  #control: BodyControl | undefined
   /** What is not in the file. */
   #gathered = new Gathered()
   /** Bytes that are in the file, or were counted for it. */
@@ -65,7 +65,7 @@ export class RawBody implements BodySink {
     const arrived = new Promise<RawBody | Refusal | UploadAnswer>((resolve) => {
       this.#resolve = resolve
     })
-    this.#flow = request.stream(this)
+    this.#control = request.stream(this)
     this.#hold(gate)
     return arrived
   }
@@ -142,17 +142,17 @@ export class RawBody implements BodySink {
   /** Nothing of it is kept, and the rest is not waited for. */
   fail(why: Refusal | UploadAnswer): void {
     this.#failure ??= why
-    this.#flow?.pause()
+    this.#control?.pause()
     void this.#end(undefined)
   }
 
   /** Reads no more until it is over. */
   #hold(until: Promise<boolean>): void {
     this.#held += 1
-    this.#flow?.pause()
+    this.#control?.pause()
     const over = until.then((goesOn) => {
       this.#held -= 1
-      if (goesOn && this.#held === 0) this.#flow?.resume()
+      if (goesOn && this.#held === 0) this.#control?.resume()
     })
     this.#writing = Promise.all([this.#writing, over]).then(() => undefined)
   }

@@ -2,14 +2,14 @@
 const shareParts = 8
 
 /** Counts requests under way, by client. */
-export class FlowShares {
+export class RequestShares {
   readonly #counts = new Map<string, number>()
   /** By slot. */
   readonly #clients: (string | undefined)[] = []
   readonly #share: number
 
-  constructor(flowsMax: number) {
-    this.#share = Math.max(1, Math.floor(flowsMax / shareParts))
+  constructor(requestsMax: number) {
+    this.#share = Math.max(1, Math.floor(requestsMax / shareParts))
   }
 
   /** True where a client has not used up its share. */
