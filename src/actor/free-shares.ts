@@ -2,7 +2,7 @@ import { type Parties, partiesOf } from '../format/ip.js'
 import type { Full } from './fair-line.js'
 
 /** Gives a place back; calling it again does nothing. */
-export type Leave = () => void
+export type ReleaseShare = () => void
 
 /** Whose share is used up. */
 export type Fullness = 'all' | 'client' | 'network' | 'provider'
@@ -37,7 +37,7 @@ export class FreeShares {
    * A place, to be given back; or why there is none: all are taken, or the client, its network or its provider has its share.
    * `parties`: those of the client, for whoever has them already.
    */
-  take(client: string, parties: Parties = partiesOf(client)): Leave | Full {
+  take(client: string, parties: Parties = partiesOf(client)): ReleaseShare | Full {
     const full = this.fullness(client, parties)
     if (full === undefined) return this.force(client, parties)
     return full === 'all' ? 'all' : 'client'
@@ -57,7 +57,7 @@ export class FreeShares {
   }
 
   /** A place, though there may be none: for one that takes over another's. */
-  force(client: string, [provider, network]: Parties = partiesOf(client)): Leave {
+  force(client: string, [provider, network]: Parties = partiesOf(client)): ReleaseShare {
     const add = (change: 1 | -1): void => {
       this.#taken += change
       count(this.#clients, client, change)

@@ -1,6 +1,6 @@
 import type { Clock } from '../actor/clock.js'
 import type { Full } from '../actor/fair-line.js'
-import { FreeShares, type Leave } from '../actor/free-shares.js'
+import { FreeShares, type ReleaseShare } from '../actor/free-shares.js'
 import type { Refusal } from '../format/refusal.js'
 import { plainSignatureBytes } from './authorization.js'
 import { LeakingCounts } from './leaking-counts.js'
@@ -42,7 +42,7 @@ class Lane {
   }
 
   /** A place, to be given back by a call; or why there is none. */
-  take(client: string): Leave | Full {
+  take(client: string): ReleaseShare | Full {
     return this.isShut(client) ? 'client' : this.#slots.take(client)
   }
 }
@@ -85,7 +85,7 @@ export class Lanes {
   }
 
   /** A place for a payment that is to be settled, given back by a call; or why there is none. */
-  take(order: PaymentOrder): Leave | Full {
+  take(order: PaymentOrder): ReleaseShare | Full {
     return this.#of(order).take(order.asker)
   }
 

@@ -7,7 +7,7 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { type Asks, type Question, Upstream } from '../http/upstream.js'
 import type { OpenedContent } from '../source/reading/transfer-client.js'
 import type { Hints, Provenance, Window } from '../source/source-messages.js'
-import { leave } from '../source/transfer/leave.js'
+import { cancelBody } from '../source/transfer/cancel-body.js'
 
 /** A part of a remote file, and the size of the whole file. */
 export interface RangeBytes {
@@ -64,7 +64,7 @@ export function httpRanges(url: string, upstream: Asks, timeoutMs: number): Rang
         const [, from, to, size] = (contentRange ?? []).map(Number)
         if (statusCode !== 206 || from !== start || to !== end - 1 || size === undefined || size < end) {
           // Not the requested bytes, so the body is not read.
-          void leave(body)
+          void cancelBody(body)
           return bad(`${url} answered ${statusCode} to a range`)
         }
         const bytes = await body.bytes()
@@ -95,7 +95,7 @@ export async function fetchDocument(
     const { statusCode, body } = await upstream.request({ ...questionTo(url), signal })
     const gathered = new Gathered()
     if (statusCode !== 200) {
-      void leave(body)
+      void cancelBody(body)
       return bad(`${url} answered ${statusCode}`)
     }
     for await (const piece of body as AsyncIterable<Uint8Array>) {

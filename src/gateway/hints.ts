@@ -1,9 +1,8 @@
 import { spellings } from '../attest/vocabulary.js'
 import { type Id, parseId } from '../format/id.js'
 import type { Request } from '../http/exchange.js'
-import type { Trail } from '../names/names-port.js'
 import { firstHeader, readHops, wholeNumber } from '../serving/hops.js'
-import type { Hints, Provenance } from '../source/source-messages.js'
+import type { Hints, Provenance, Trail } from '../source/source-messages.js'
 import { hintsKey, trailKey } from '../source/upstream/trail.js'
 import type { GatewayOptions } from './gateway-rules.js'
 

@@ -1,5 +1,5 @@
 import type { Grant } from '../admission/admission-port.js'
-import type { SharedHead } from '../http/exchange.js'
+import type { KeptHead } from '../http/exchange.js'
 import type { Exchange } from '../serving/request-exchange.js'
 import type { StoredContent } from '../store/stored-content.js'
 import type { DeliveryParts } from './delivery-parts.js'
@@ -26,7 +26,7 @@ export class StoredHeads {
   }
 
   /** Step `head`. Offers the answer to the response cache. `stored` absent: the answer is from the catalog alone. */
-  headOf(exchange: Exchange, entry: Entry, planned: Planned, grant: Grant, stored?: Stored): SharedHead {
+  headOf(exchange: Exchange, entry: Entry, planned: Planned, grant: Grant, stored?: Stored): KeptHead {
     enter(exchange, 'head')
     const { variant, status, lines } = planned
     const seconds = Math.floor(this.parts.clock.now() / 1000)

@@ -6,7 +6,10 @@ import { type BodyTerms, GatheredBody, noMemory } from './gathered-body.js'
 import type { SenderPace } from './sender-pace.js'
 import type { Stalls, Watched } from './stalls.js'
 
-/** The body of one request on its way in. A sender that is too slow (`SenderPace`) is refused: it would hold one of the places for requests. */
+/**
+ * The body of one request on its way in. A sender that is too slow (`SenderPace`) is refused: it would hold one of the places for
+ * requests.
+ */
 export class IncomingBody implements Watched, BodyControl {
   /** True once the last byte was taken. */
   whole = false

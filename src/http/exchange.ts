@@ -83,7 +83,7 @@ export interface SplitHead {
 }
 
 /** A head that is the same for many answers but for the id of the request and a few lines: kept (http/write-head.ts). */
-export interface SharedHead {
+export interface KeptHead {
   readonly status: number
   readonly split: SplitHead
   /** ASCII; stands between the two parts. */
@@ -92,9 +92,9 @@ export interface SharedHead {
   readonly lines: string
 }
 
-export type Head = TextHead | SharedHead
+export type Head = TextHead | KeptHead
 
-/** A part of a body: given bytes (what stands between the ranges of a multipart answer), or a window of the content, `end` exclusive. */
+/** A part of a body: given bytes (between the ranges of a multipart answer), or a window of the content, `end` exclusive. */
 export type Piece = { readonly bytes: Uint8Array } | { readonly start: number; readonly end: number }
 
 /** How a streamed answer ended. */

@@ -8,8 +8,8 @@ import type { Clock, Timer } from '../actor/clock.js'
 const stepMs = 5
 
 /**
- * Connections whose next request is not read for a while: what their clients send stays in the kernel, whose buffers soon are full. So a
- * client that goes on asking after a refusal costs no work. At most one entry a slot.
+ * Connections whose next request is not read for a while: what their clients send stays in the kernel, whose buffers soon are
+ * full. So a client that repeats its request after a refusal costs no work. At most one entry a slot.
  */
 export class RequestDelays {
   readonly #wire: Wire

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
 import { BoundedMap } from '../actor/bounded-map.js'
-import type { Head, SharedHead, SplitHead, TextHead } from './exchange.js'
+import type { Head, KeptHead, SplitHead, TextHead } from './exchange.js'
 import { statusLines } from './status.js'
 
 const wide = /[\u0100-\uffff]/
@@ -44,7 +44,7 @@ function writeShort(out: Uint8Array, text: string, at: number): number {
   return at + text.length
 }
 
-function writeShared(out: Buffer, { split, id, lines }: SharedHead): number {
+function writeKept(out: Buffer, { split, id, lines }: KeptHead): number {
   const { before, after } = split
   if (before.length + id.length + after.length + lines.length > out.length - ownBytes)
     throw new RangeError(tooLarge)
@@ -89,7 +89,7 @@ export function writeHead(
   contentLength: number | undefined,
   close: boolean,
 ): number {
-  const start = 'split' in head ? writeShared(out, head) : writeText(out, head)
+  const start = 'split' in head ? writeKept(out, head) : writeText(out, head)
   let at = writeShort(out, date, start)
   if (contentLength !== undefined) {
     at = writeShort(out, '\r\nContent-Length: ', at)

@@ -3,7 +3,10 @@ import type { Hints } from '../source/source-messages.js'
 
 /** The records of the agenda of proofs. Integers and doubles are big-endian, so that keys sort by them. */
 
-/** In which order roots are looked at: each lane has its turns. */
+/**
+ * Lanes of roots, each with its own turns. `named`: content was requested by a name (ArNS). `led`: something named it as the root
+ * of a content. `lone`: nobody did, so that it may be no transaction. `ledAgain`, `loneAgain`: after a look that proved nothing.
+ */
 export const lanes = { named: 0, led: 1, lone: 2, ledAgain: 3, loneAgain: 4 } as const
 export type Lane = (typeof lanes)[keyof typeof lanes]
 

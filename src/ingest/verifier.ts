@@ -38,9 +38,9 @@ const recentMax = 2000
 /** Ids of the catalog's list in one go. */
 const listedMax = 500
 
-/** Lanes of what may be no transaction at all, and the others. */
+/** Lanes of ids that nobody named as a root, so that they may be no transactions at all; and the lanes of roots. */
 const guesses: readonly Lane[] = [lanes.lone, lanes.loneAgain]
-const named: readonly Lane[] = Object.values(lanes).filter((lane) => !guesses.includes(lane))
+const rootLanes: readonly Lane[] = Object.values(lanes).filter((lane) => !guesses.includes(lane))
 
 /** Ids that nobody named as a root are looked at together, at least at this part of the rate of requests. */
 const [togetherMax, leastPart] = [16, 1 / 20] as const
@@ -71,7 +71,7 @@ export class Verifier {
   readonly #oldest: OldestWait
   readonly #recent = new BoundedMap<Id, number>(recentMax)
   #noted: AgendaMember[] = []
-  /** So was the last request. */
+  /** Whether a node answered when one was queried last. */
   #isAnswered = false
   #stopped = false
   #turn = 0
@@ -270,7 +270,7 @@ export class Verifier {
     const untilDue = (among: readonly Lane[]): number =>
       (agenda.nextMs(among) ?? Number.POSITIVE_INFINITY) - clock.now()
     const guessMs = Math.max(untilDue(guesses), this.#guessing.waitMs)
-    const dueMs = this.#news.isNew ? 0 : Math.min(untilDue(named), guessMs)
+    const dueMs = this.#news.isNew ? 0 : Math.min(untilDue(rootLanes), guessMs)
     const waitMs = Math.max(dueMs, this.#nodes.leftMs, Math.min(budget.waitMs, tipEveryMs / 5))
     // What is due first may be under way: its end wakes this up.
     const leastMs = this.#looks.size === 0 ? 1 : besideMs

@@ -4,9 +4,10 @@ import type { Clock, Timer } from '../actor/clock.js'
 import { FreeShares } from '../actor/free-shares.js'
 import type { Cell } from '../actor/shared.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import type { Trail } from '../source/source-messages.js'
 import { type Bounded, NameMarks } from './name-marks.js'
 import type { NameMeters } from './name-meters.js'
-import type { Resolution, Resolver, ResolverVerdict, Trail } from './names-port.js'
+import type { Resolution, Resolver, ResolverVerdict } from './names-port.js'
 import {
   isResolved,
   isUntrailed,

@@ -1,5 +1,6 @@
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
+import type { Trail } from '../source/source-messages.js'
 import type { Bounded } from './name-marks.js'
 
 /**
@@ -68,12 +69,6 @@ export interface Resolver {
    * signal), `busy`.
    */
   resolve(name: Name, asking: ResolveContext): Promise<ResolverVerdict>
-}
-
-/** The gateways that a request came through. */
-export interface Trail extends Omit<ResolveContext, 'signal'> {
-  /** True where it may be forwarded to other machines. */
-  readonly forward: boolean
 }
 
 /** Resolution of names for an edge thread. */

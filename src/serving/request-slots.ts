@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../actor/clock.js'
 import type { Full } from '../actor/fair-line.js'
-import { FreeShares, type Leave } from '../actor/free-shares.js'
+import { FreeShares, type ReleaseShare } from '../actor/free-shares.js'
 import { LeakingCounts } from '../admission/leaking-counts.js'
 import { type Parties, partiesOf } from '../format/ip.js'
 import type { Pace, Reply } from '../http/exchange.js'
@@ -24,7 +24,7 @@ const leadMin = 0.5
 interface Held {
   readonly parties: Parties
   readonly reply: Paced
-  readonly leave: Leave
+  readonly leave: ReleaseShare
 }
 
 interface Slow {
@@ -61,7 +61,7 @@ export class RequestSlots {
   }
 
   /** A slot, to be given back; or why there is none. A request that makes room is over for its client when this returns. */
-  take(client: string, reply: Paced): Leave | Full {
+  take(client: string, reply: Paced): ReleaseShare | Full {
     const level = this.#shares.fullness(client)
     if (level === 'client') return 'client'
     const parties = partiesOf(client)

@@ -27,7 +27,7 @@ export const sourceDefaults = {
   keeperMailboxMax: 1024,
   chunks: { aheadMax: 10, concurrencyMax: 50 },
   location: { depthMax: 10, headersMax: 1000, headerMaxBytes: 67_108_864 },
-  fetch: { wholeFirstMaxBytes: 2_097_152, finishBytes: 8_388_608, finishShare: 0.75 },
+  fetch: { digestBufferMaxBytes: 2_097_152, finishBytes: 8_388_608, finishShare: 0.75 },
   fetchesMax: 512,
   joinBytes: 2_097_152,
   wholeForWindowMaxBytes: 268_435_456,

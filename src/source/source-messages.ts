@@ -14,16 +14,20 @@ export interface Hints {
   readonly itemSize?: number
 }
 
-/** Loop defence: what came in with the request, to be carried on. */
-export interface Provenance {
-  /** Gateways passed so far. */
+/** The way of a request to here, from its header lines: loops between gateways are noticed by it. */
+export interface Trail {
+  /** Gateways passed so far, as the last one counts. */
   readonly hops: number
-  readonly origin?: string
-  readonly originRelease?: string
   /** Lower-case host names already visited. */
   readonly via: readonly string[]
-  /** False: answer from what this machine and the chain have, ask no other gateway. */
+  /** False: no other gateway gets a request on behalf of this one; this machine and the chain answer. */
   readonly forward: boolean
+}
+
+/** The trail of a request for content, and the gateway at which the request began: requests to other gateways carry it on. */
+export interface Provenance extends Trail {
+  readonly origin?: string
+  readonly originRelease?: string
 }
 
 /** Inclusive byte window of the payload. */
@@ -79,9 +83,12 @@ export type SourceRequest =
 /** Of the requests the one that begins or joins a transfer. */
 export type OpenMessage = Extract<SourceRequest, { kind: 'open' }>
 
+/** What an edge thread wants to be brought: an `open` before it becomes a message. */
+export type TransferWish = Omit<OpenMessage, 'kind' | 'readsSegments'>
+
 /** What an operator requests of the object store below the disk. */
 export interface TierRequest {
-  readonly kind: 'store'
+  readonly kind: 'object-store'
   readonly order: 'state' | 'push' | 'pull' | 'stop'
 }
 
@@ -131,7 +138,7 @@ export type SourceReply =
   /** It is in the store, or could not be had. */
   | { readonly kind: 'fetched' }
   /** How the object store is, as JSON (`TierState`); absent: there is none. */
-  | { readonly kind: 'store'; readonly state?: object }
+  | { readonly kind: 'object-store'; readonly state?: object }
   | { readonly kind: 'digest'; readonly digest: Uint8Array }
   /** `digest`: of the manifest's text; `path`: the file that `PackedFile` opens. */
   | { readonly kind: 'packed'; readonly digest: Uint8Array; readonly path: string }

@@ -51,10 +51,10 @@ export interface Found {
   /** Every byte was proven against the chain by the time the body ended without a refusal. */
   readonly proven: boolean
   /**
-   * A listed item whose owner's signature is checked after the last byte. Until then nothing of it may be shown or recorded: no
-   * bytes, size, type or place.
+   * An item from a place that is not known as its own: the owner's signature is checked after the last byte. Until then nothing
+   * of it may be shown or recorded: no bytes, size, type or place.
    */
-  readonly isListed?: true
+  readonly isJudgedAtEnd?: true
   /** Type, encoding, and, only where `proven`, place and header. */
   readonly learned: Learned
   /** Where the server says that the item lies: to be proven, not to be believed. */

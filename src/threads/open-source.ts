@@ -40,10 +40,10 @@ import type { ContentTier } from '../source/tier/content-tier.js'
 import { Absences } from '../source/transfer/absences.js'
 import type { Fetcher } from '../source/transfer/fetcher.js'
 import { assemble } from '../source/upstream/assemble.js'
+import { GatewaySource } from '../source/upstream/gateway-source.js'
 import { LearnedFile } from '../source/upstream/learned-file.js'
 import { NetworkPeers } from '../source/upstream/network-peers.js'
 import { PeerWeights } from '../source/upstream/peer-weights.js'
-import { TrustedGateways } from '../source/upstream/trusted-gateways.js'
 import { BlobStore } from '../store/blobs.js'
 import { SoundFiles } from '../store/sound-files.js'
 import { IntakeSource } from '../upload/intake/intake-source.js'
@@ -52,8 +52,8 @@ import { chainOptions, chunkGateways } from './chain-options.js'
 import { folders } from './folders.js'
 import { type OpenedFetcher, openFetcher } from './open-fetcher.js'
 import { type Neighbours, openNeighbours } from './open-neighbours.js'
-import { openProving, type ProvingParts } from './open-proving.js'
 import { answerTier, openTier, withTier } from './open-tier.js'
+import { openVerification, type VerificationParts } from './open-verification.js'
 import type { SourceGiven } from './source-given.js'
 import {
   evictionOptions,
@@ -94,17 +94,17 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
   const webhooks = webhooksOf(given, meters, log)
   const tier = tierOf(given, machine, meters)
   const onProven = (ids: readonly Id[]): void => tier?.verified(ids)
-  // Proofs begin with `proving.start`: the fetcher that fetches anew what they refute is open by then.
-  const replace: ProvingParts['replace'] = (attributes, digest) =>
+  // Proofs begin with `verification.start`: the fetcher that fetches anew what they refute is open by then.
+  const replace: VerificationParts['replace'] = (attributes, digest) =>
     replaceContent(opened, machine.keeper, sources.background, attributes, digest)
-  const proving = openProving(given, { ...machine, pool, meters, replace, onProven })
+  const verification = openVerification(given, { ...machine, pool, meters, replace, onProven })
   const onKept = (kept: Kept): void => {
     const { attributes, digest } = kept
-    proving?.recorded(kept)
+    verification?.recorded(kept)
     if (attributes.verified && kept.source !== tier?.source.name) tier?.verified([attributes.id])
     webhooks?.announce([cachedEvent(attributes.id, digest, attributes.size, attributes.contentType)])
   }
-  const notes = proving?.notes
+  const notes = verification?.notes
   const opened = await fetcherOf(given, machine, sources, { pool, meters, onKept, notes, tier })
   const { fetcher, blobCache, manifests } = opened
   small?.onEvicted((digests) => void blobCache.forget(digests))
@@ -115,7 +115,7 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
   void manifests
     .takeOver((digest) => catalog.blobSize(digest) !== undefined)
     .catch((error: unknown) => log.error({ err: error }, 'packed manifests of before could not be listed'))
-  proving?.start()
+  verification?.start()
   tier?.start(bringing(opened, catalog, tier.source))
   void webhooks?.run()
   return {
@@ -123,7 +123,7 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
     async close() {
       await fetcher.stop()
       // What it proves until its end is written down by the tier.
-      await proving?.close()
+      await verification?.close()
       await tier?.close()
       await store.close()
       roots.close()
@@ -146,7 +146,8 @@ export async function openSource(given: SourceGiven): Promise<OpenThread> {
 function hear(port: MessagePort, fetcher: Fetcher, tier: ContentTier | undefined): void {
   const caller = answer<SourceRequest, SourceReply, SourceProgress>(
     port,
-    (message, from) => (message.kind === 'store' ? answerTier(tier, message) : fetcher.handle(message, from)),
+    (message, from) =>
+      message.kind === 'object-store' ? answerTier(tier, message) : fetcher.handle(message, from),
     () => [],
     true,
   )
@@ -209,7 +210,7 @@ function openSources(
   const { location } = sourceDefaults
   const { retrieval } = settings
   const raw = { ...rawOptions(settings, memory), gateways: given.gateways }
-  const gateways = new TrustedGateways(raw, systemClock)
+  const gateways = new GatewaySource(raw, systemClock)
   const peersOfChunks = chunkGateways(settings)
   const usual = chainOptions(nodes, settings)
   const chainOf = peersOfChunks === undefined ? usual : { ...usual, chunkGateways: peersOfChunks }
@@ -302,13 +303,13 @@ function fetcherOf(
     forbidden,
     meters,
     log,
-    fetch: { ...fetch, wholeFirstMaxBytes: answers.digestBufferMaxBytes },
+    fetch: { ...fetch, digestBufferMaxBytes: answers.digestBufferMaxBytes },
     rules: {
       fetchesMax: retrieval.fetchesMax,
       joinBytes,
       wholeForWindowMaxBytes,
       trail: rawOptions(settings, memory),
-      proving: sources.background,
+      provenSource: sources.background,
       pins,
       fills: { maxBytes: retrieval.fillMaxBytes, concurrency: retrieval.fillConcurrency },
       ...(absence.enabled ? { absences: new Absences(absence, catalog, systemClock) } : {}),
@@ -321,7 +322,7 @@ function fetcherOf(
 /** Brings a content from the object store onto this disk; true where it is there afterwards. */
 function bringing({ fetcher, blobCache }: OpenedFetcher, catalog: LmdbCatalog, source: Source) {
   return async (id: Id): Promise<boolean> => {
-    await fetcher.store(id, {}, source)
+    await fetcher.fetchFrom(id, {}, source)
     const digest = catalog.attributes(id)?.digest
     return (
       blobCache.uncommitted.get(id) !== undefined ||
@@ -340,5 +341,5 @@ async function replaceContent(
 ): Promise<void> {
   await blobCache.drop(digest)
   await insist(keeper, { kind: 'distrust', id })
-  await fetcher.store(id, place === undefined ? {} : { rootId: place.rootId }, background)
+  await fetcher.fetchFrom(id, place === undefined ? {} : { rootId: place.rootId }, background)
 }

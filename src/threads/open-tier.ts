@@ -73,8 +73,8 @@ export async function answerTier(
   tier: ContentTier | undefined,
   { order }: TierRequest,
 ): Promise<SourceReply> {
-  if (tier === undefined) return { kind: 'store' }
-  if (order === 'state') return { kind: 'store', state: tier.state }
+  if (tier === undefined) return { kind: 'object-store' }
+  if (order === 'state') return { kind: 'object-store', state: tier.state }
   const state = order === 'stop' ? await tier.stopWalk() : tier.walk(order)
-  return isRefusal(state) ? { kind: 'refused', refusal: state } : { kind: 'store', state }
+  return isRefusal(state) ? { kind: 'refused', refusal: state } : { kind: 'object-store', state }
 }

@@ -1,4 +1,4 @@
-import { FreeShares, type Leave } from '../actor/free-shares.js'
+import { FreeShares, type ReleaseShare } from '../actor/free-shares.js'
 import type { PeerAddress } from './compact-peers.js'
 
 interface Peer extends PeerAddress {
@@ -6,7 +6,7 @@ interface Peer extends PeerAddress {
   seenMs: number
   /** Where it stands in the list. */
   at: number
-  readonly leave: Leave
+  readonly leave: ReleaseShare
 }
 
 /**

@@ -13,8 +13,8 @@ import {
   type ResolveContext,
   type Resolver,
   type ResolverVerdict,
-  type Trail,
 } from '../../src/names/names-port.js'
+import type { Trail } from '../../src/source/source-messages.js'
 import { someId } from '../source/rig.js'
 import { HandClock } from './hand-clock.js'
 

@@ -48,7 +48,7 @@ t.test('a copied header proves nothing about what lies behind it', async (t) => 
     const one = source()
     const whole = await one.open(wantedOf(genuine.id, hints), never)
     if (isRefusal(whole)) throw new Error(whole.message)
-    t.equal(whole.isListed, true, `${what}: nothing of it is shown before its end`)
+    t.equal(whole.isJudgedAtEnd, true, `${what}: nothing of it is shown before its end`)
     t.match(await taken(whole), { refused: 'forged' }, what)
     t.match(await one.open(wantedOf(genuine.id, hints), never), { refused: 'forged' }, 'it is read once')
   }
@@ -58,7 +58,7 @@ t.test('a copied header proves nothing about what lies behind it', async (t) => 
     const hints = { rootId: right }
     const window = { start: 300_000, end: 300_999 }
     const part = (await one.open(wantedOf(genuine.id, hints, window), never)) as Found
-    t.equal(part.isListed, undefined)
+    t.equal(part.isJudgedAtEnd, undefined)
     t.ok(Buffer.compare((await taken(part)) as Uint8Array, genuine.payload.subarray(300_000, 301_000)) === 0)
     t.equal(part.learned.place?.isSigned, true, 'the place is known to be the item’s')
     const whole = (await one.open(wantedOf(genuine.id, hints), never)) as Found

@@ -93,7 +93,7 @@ t.test('a second source that has more bytes gets no more memory than there is', 
   const path = scratch('full-disk')
   const store = new TightStore(join(path, 'blobs'))
   // All bytes are judged before a reader is told of any, so that another source is asked where one fails.
-  const fetch = { wholeFirstMaxBytes: 8_000_000 }
+  const fetch = { digestBufferMaxBytes: 8_000_000 }
   const house = await rig({ source: gateways([broken.url, good.url]), path, store, fetch })
   t.teardown(async () => {
     await house.close()

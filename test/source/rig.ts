@@ -27,7 +27,7 @@ import type { Source } from '../../src/source/source.js'
 import type { SourceProgress, SourceReply, SourceRequest, Window } from '../../src/source/source-messages.js'
 import type { Fetcher, FetcherOptions } from '../../src/source/transfer/fetcher.js'
 import type { Forbidden } from '../../src/source/transfer/transfer-parts.js'
-import { TrustedGateways } from '../../src/source/upstream/trusted-gateways.js'
+import { GatewaySource } from '../../src/source/upstream/gateway-source.js'
 import { BlobStore } from '../../src/store/blobs.js'
 import type { Content } from '../../src/store/content.js'
 import { openFetcher } from '../../src/threads/open-fetcher.js'
@@ -97,7 +97,7 @@ export interface Rig {
 export interface RigOptions {
   readonly source: Source
   readonly fetcher?: Partial<FetcherOptions>
-  readonly fetch?: Partial<{ wholeFirstMaxBytes: number; finishBytes: number; finishShare: number }>
+  readonly fetch?: Partial<{ digestBufferMaxBytes: number; finishBytes: number; finishShare: number }>
   readonly slots?: number
   readonly path?: string
   readonly forbidden?: Forbidden
@@ -119,7 +119,7 @@ export function gateways(
   trusted = true,
   stallMs = 30_000,
   headMs = 10_000,
-): TrustedGateways {
+): GatewaySource {
   const options = {
     gateways: urls.map((url, index) => ({ url, priority: index, trusted })),
     headMs,
@@ -128,7 +128,7 @@ export function gateways(
     release: 'test',
     connectionsMax: 16,
   }
-  return new TrustedGateways(options, systemClock)
+  return new GatewaySource(options, systemClock)
 }
 
 /** A fetcher with everything around it, in one thread, on a folder of its own. */
@@ -162,7 +162,7 @@ export async function rig(options: RigOptions): Promise<Rig> {
     ...(options.forbidden === undefined ? {} : { forbidden: options.forbidden }),
     meters,
     log: silentLog,
-    fetch: { wholeFirstMaxBytes: 1024, finishBytes: 1024, finishShare: 0.75, ...options.fetch },
+    fetch: { digestBufferMaxBytes: 1024, finishBytes: 1024, finishShare: 0.75, ...options.fetch },
     rules: {
       fetchesMax: 64,
       joinBytes: 4096,

@@ -40,10 +40,10 @@ export function storeOrders(line: Line): Order[] {
 }
 
 async function act(line: Line, order: TierRequest['order']): Promise<OrderAnswer> {
-  const reply = await line.ask({ kind: 'store', order })
+  const reply = await line.ask({ kind: 'object-store', order })
   const refusal = isRefusal(reply) ? reply : reply.kind === 'refused' ? reply.refusal : undefined
   if (refusal !== undefined) return { status: 503, body: refusal.message, retryAfterSeconds: 1 }
-  const state = !isRefusal(reply) && reply.kind === 'store' ? reply.state : undefined
+  const state = !isRefusal(reply) && reply.kind === 'object-store' ? reply.state : undefined
   return state === undefined
     ? { status: 404, body: 'There is no object store: see CONTENT_STORE' }
     : { status: 200, body: state }

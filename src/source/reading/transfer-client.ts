@@ -61,7 +61,7 @@ export class TransferClient {
    * Without `catalog` each absence is requested again. With `segments`, what lies in one is read there, without another message.
    */
   constructor(
-    private readonly fetcher: Address<SourceRequest, SourceReply>,
+    private readonly sourceThread: Address<SourceRequest, SourceReply>,
     private readonly listener: ProgressListener,
     private readonly clock: Clock,
     private readonly catalog?: Pick<Catalog, 'generation'>,
@@ -88,7 +88,7 @@ export class TransferClient {
     if (absent !== undefined) return absent
     // The generation is read first, so that the next request notices what becomes known during this one.
     const generation = this.catalog?.generation(id)
-    const reply = await this.fetcher.ask(openMessage(request, this.segments !== undefined))
+    const reply = await this.sourceThread.ask(openMessage(request, this.segments !== undefined))
     if (isRefusal(reply)) return reply
     if (reply.kind === 'refused') {
       const { refusal } = reply
@@ -137,7 +137,7 @@ export class TransferClient {
   }
 
   async #checked(request: SourceRequest): Promise<boolean | Refusal> {
-    const reply = await this.fetcher.ask(request)
+    const reply = await this.sourceThread.ask(request)
     if (isRefusal(reply)) return reply
     if (reply.kind === 'refused') return reply.refusal
     if (reply.kind !== 'checked') throw new Error(`a check was answered with ${reply.kind}`)
@@ -146,7 +146,7 @@ export class TransferClient {
 
   /** The SHA-256 of a payload; it is brought whole where nobody here knows it. Never rejects. */
   async digestOf(id: Id): Promise<Uint8Array | Refusal> {
-    const reply = await this.fetcher.ask({ kind: 'digest', id })
+    const reply = await this.sourceThread.ask({ kind: 'digest', id })
     if (isRefusal(reply)) return reply
     if (reply.kind === 'refused') return reply.refusal
     if (reply.kind !== 'digest') throw new Error(`a question for a digest was answered with ${reply.kind}`)
@@ -155,7 +155,7 @@ export class TransferClient {
 
   /** The packed form of a manifest, made where there is none. Never rejects. */
   async manifest(from: ManifestFrom, again: boolean): Promise<Packed | Refusal> {
-    const reply = await this.fetcher.ask({ kind: 'manifest', from, again })
+    const reply = await this.sourceThread.ask({ kind: 'manifest', from, again })
     if (isRefusal(reply)) return reply
     if (reply.kind === 'refused') return reply.refusal
     if (reply.kind !== 'packed') throw new Error(`a manifest was answered with ${reply.kind}`)
@@ -186,7 +186,7 @@ export class TransferClient {
 
   /** A close must arrive, or a slot is lost: it is repeated while the mailbox is full. */
   #close(reader: number): void {
-    if (this.fetcher.tell({ kind: 'close', reader })) return
+    if (this.sourceThread.tell({ kind: 'close', reader })) return
     this.#unclosed.add(reader)
     this.#retry ??= this.clock.after(retryCloseMs, () => this.#closeAgain())
   }
@@ -194,7 +194,7 @@ export class TransferClient {
   #closeAgain(): void {
     this.#retry = undefined
     for (const reader of [...this.#unclosed]) {
-      if (!this.fetcher.tell({ kind: 'close', reader })) break
+      if (!this.sourceThread.tell({ kind: 'close', reader })) break
       this.#unclosed.delete(reader)
     }
     if (this.#unclosed.size > 0) this.#retry = this.clock.after(retryCloseMs, () => this.#closeAgain())

@@ -106,12 +106,12 @@ export class Items implements Source {
   ): Promise<Found | Refusal> {
     const turn = (): Promise<Refusal | undefined> => this.directories.turn(client)
     const { header, start, itemSize } = item
-    const isListed = item.place.isSigned !== true
+    const isUnsigned = item.place.isSigned !== true
     const place: ItemPlace = { ...within(root, item.place), isSigned: true }
     const sizeBytes = itemSize - header.headerSize
     const window = requested && windowIn(requested, sizeBytes)
     if (isRefusal(window)) return window
-    if (isListed) {
+    if (isUnsigned) {
       const isSigned =
         window === undefined
           ? (this.#signed.refusalOf(root, item) ?? true)
@@ -130,7 +130,7 @@ export class Items implements Source {
       body: payload(root, from, to, whole, signal),
       trusted: root.trusted,
       proven: root.proven,
-      ...(isListed && window === undefined ? { isListed } : {}),
+      ...(isUnsigned && window === undefined ? { isJudgedAtEnd: isUnsigned } : {}),
       learned: root.proven ? { ...learned, place, ...heightOf(root) } : learned,
       hints: {},
       around: [root.id, place.rootId, ...place.path],

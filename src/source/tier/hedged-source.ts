@@ -3,7 +3,7 @@ import type { AnySignal } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { weightier } from '../refusals.js'
 import type { Found, Source, Wanted } from '../source.js'
-import { leave } from '../transfer/leave.js'
+import { cancelBody } from '../transfer/cancel-body.js'
 
 /**
  * Asks `first`; the `rest` when it refuses, or is silent for `hedgeMs`. What opens first is taken. `first` is not stopped then:
@@ -24,7 +24,7 @@ export function hedged(first: Source, rest: Source, hedgeMs: number): Source {
         other.then((found) => ({ found, loser: asking })),
       ])
       if (!isRefusal(winner.found)) {
-        void winner.loser.then((found) => (isRefusal(found) ? undefined : leave(found.body)))
+        void winner.loser.then((found) => (isRefusal(found) ? undefined : cancelBody(found.body)))
         return winner.found
       }
       const found = await winner.loser

@@ -10,10 +10,10 @@ import { defect, forbiddenBytes, tooMuchAnnounced, unknownEverywhere, weightier 
 import type { Found } from '../source.js'
 import { windowIn } from '../window-in.js'
 import { BlockedBytes } from './blocked-bytes.js'
+import { cancelBody } from './cancel-body.js'
 import { TransferDraft } from './draft-room.js'
 import { FileWriter } from './file-writer.js'
 import { Gathering } from './gathering.js'
-import { leave } from './leave.js'
 import { openLocal } from './local-blob.js'
 import { resuming } from './resuming.js'
 import { judgeSize, TransferJudge } from './transfer-judge.js'
@@ -96,9 +96,9 @@ export class ContentTransfer {
   abandon(): boolean {
     if (this.progress.state !== 'growing') return true
     const missing = this.#fileBytes - this.progress.readable
-    const { finishBytes, finishShare, wholeFirstMaxBytes } = this.parts.options
+    const { finishBytes, finishShare, digestBufferMaxBytes } = this.parts.options
     const near = missing <= finishBytes || this.progress.readable >= this.#fileBytes * finishShare
-    if (near || this.#fileBytes <= wholeFirstMaxBytes) return true
+    if (near || this.#fileBytes <= digestBufferMaxBytes) return true
     this.stop()
     return false
   }
@@ -117,11 +117,11 @@ export class ContentTransfer {
 
   /** The blob on disk, where the catalog says there is one. */
   async #fromStore(): Promise<boolean> {
-    const fresh = this.parts.blobCache.uncommitted.get(this.request.id)
-    if (fresh !== undefined && !this.#blocked.drops(fresh.attributes)) {
-      this.#fileBytes = fresh.sizeBytes
-      this.progress.move(fresh.sizeBytes, 'whole')
-      this.#announce(fresh)
+    const uncommitted = this.parts.blobCache.uncommitted.get(this.request.id)
+    if (uncommitted !== undefined && !this.#blocked.drops(uncommitted.attributes)) {
+      this.#fileBytes = uncommitted.sizeBytes
+      this.progress.move(uncommitted.sizeBytes, 'whole')
+      this.#announce(uncommitted)
       return true
     }
     this.#known = this.request.isUnknown === true ? undefined : this.#knownNow()
@@ -178,7 +178,7 @@ export class ContentTransfer {
       if (isRefusal(found)) return weightier(refusal, found)
       if (this.#blocked.has(found)) {
         attempt.abort()
-        void leave(found.body)
+        void cancelBody(found.body)
         refusal = weightier(refusal, forbiddenBytes())
         // A stranger may state of anything that it lies in something blocked.
         if (found.trusted || found.proven || avoid.has(found.origin)) return refusal
@@ -220,8 +220,8 @@ export class ContentTransfer {
     const { options, meters } = this.parts
     const window = windowIn(this.request.window ?? { start: 0, end: found.sizeBytes - 1 }, found.sizeBytes)
     if (isRefusal(window) || found.again === undefined) return found.body
-    const isSmall = window.end - window.start < options.wholeFirstMaxBytes
-    return isSmall ? found.body : resuming(found, window, () => meters.resumed())
+    const isBuffered = window.end - window.start < options.digestBufferMaxBytes
+    return isBuffered ? found.body : resuming(found, window, () => meters.resumed())
   }
 
   /** Takes one source's bytes. Undefined: all is well and kept. A refusal: nothing of it may be believed. */
@@ -235,7 +235,7 @@ export class ContentTransfer {
     const isForbidden = declaredDigest !== undefined && found.trusted && this.#judge.forbids(declaredDigest)
     const window = isForbidden ? forbiddenBytes() : judgeSize(found, known, this.request.window)
     if (isRefusal(window)) {
-      void leave(body)
+      void cancelBody(body)
       return window
     }
     const base = window?.start ?? 0
@@ -243,9 +243,9 @@ export class ContentTransfer {
     this.#fileBytes = fileBytes
     const target: TransferTarget = { found, body, known, base, fileBytes }
     const { small, options } = this.parts
-    const isSmall = window === undefined && fileBytes <= options.wholeFirstMaxBytes
+    const isBuffered = window === undefined && fileBytes <= options.digestBufferMaxBytes
     if (
-      isSmall &&
+      isBuffered &&
       small !== undefined &&
       fileBytes <= small.payloadMaxBytes &&
       Gathering.hasRoom(fileBytes)
@@ -255,12 +255,13 @@ export class ContentTransfer {
     const isBelieved = found.proven || known?.size === found.sizeBytes
     const draft = await this.#draft.take(fileBytes, isBelieved)
     if (isRefusal(draft)) {
-      void leave(body)
+      void cancelBody(body)
       // An unproven size that does not fit must not end the transfer while the disk has room: other sources are tried.
       return isBelieved || this.parts.store.freeBytes().disk < plentyBytes ? draft : tooMuchAnnounced()
     }
-    const isDoubted = found.isListed === true || (window === undefined && this.#judge.isSuspect(fileBytes))
-    if (!isSmall && !isDoubted) {
+    const isDoubted =
+      found.isJudgedAtEnd === true || (window === undefined && this.#judge.isSuspect(fileBytes))
+    if (!isBuffered && !isDoubted) {
       // The digest on record may differ from that of these bytes. So the digest is announced only when all bytes are here.
       const { digest: _unproven, ...rest } = attributesFound(this.request.id, found, known, undefined)
       const attributes = { ...rest, verified: false }

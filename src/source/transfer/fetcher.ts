@@ -46,7 +46,7 @@ export interface FetcherOptions {
   /** The packed forms of manifests. */
   readonly manifests: ManifestCache
   /** Brings proven bytes only. Absent: nothing is brought by order. */
-  readonly proving?: Source
+  readonly provenSource?: Source
   /** Absent: no item is judged where it lies in a bundle. */
   readonly storedItems?: Pick<StoredItems, 'judge'>
 }
@@ -107,7 +107,7 @@ export class Fetcher {
       case 'open':
         return this.#open(message, caller)
       case 'close':
-        this.#leave(message.reader)
+        this.#closeReader(message.reader)
         return undefined
       case 'evict':
         return { kind: 'evicted', dropped: await this.parts.blobCache.drop(message.digest) }
@@ -131,9 +131,9 @@ export class Fetcher {
         const digest = await this.#digestOf(message.id)
         return isRefusal(digest) ? { kind: 'refused', refusal: digest } : { kind: 'digest', digest }
       }
-      // Answered by whoever has an object store.
-      case 'store':
-        return { kind: 'store' }
+      // The source thread answers it before (`answerTier`), where there is an object store.
+      case 'object-store':
+        return { kind: 'object-store' }
       case 'manifest': {
         const text = this.#manifestText(message.from)
         const packed = isRefusal(text) ? text : await this.options.manifests.bring(text, message.again)
@@ -196,14 +196,14 @@ export class Fetcher {
 
   /** An edge thread is gone: all its readers leave. */
   forget(caller: Hearer): void {
-    for (const [reader, one] of [...this.#readers]) if (one.caller === caller) this.#leave(reader)
+    for (const [reader, one] of [...this.#readers]) if (one.caller === caller) this.#closeReader(reader)
   }
 
   /**
    * Brings a payload into the store from `source`, for no reader. Resolves when it is there, or could not be had; nothing
    * happens where a transfer of it is under way.
    */
-  async store(id: Id, hints: Hints, source: Source): Promise<void> {
+  async fetchFrom(id: Id, hints: Hints, source: Source): Promise<void> {
     const provenance = { hops: 0, via: [], forward: false }
     const request: OpenMessage = { kind: 'open', id, hints, provenance }
     if (this.#join(request) === undefined) await this.#started(request, { ...this.parts, source })
@@ -219,14 +219,14 @@ export class Fetcher {
     }
     while (this.#running.size > 0) await Promise.all(this.#running.values())
     await this.parts.blobCache.settled()
-    for (const reader of [...this.#readers.keys()]) this.#leave(reader)
+    for (const reader of [...this.#readers.keys()]) this.#closeReader(reader)
   }
 
   /** Resolves when the catalog knows of it. */
   async #fetchProven(id: Id): Promise<void> {
-    const { proving } = this.options
-    if (proving === undefined) return
-    await this.store(id, {}, proving)
+    const { provenSource } = this.options
+    if (provenSource === undefined) return
+    await this.fetchFrom(id, {}, provenSource)
     await this.parts.blobCache.settled()
   }
 
@@ -236,9 +236,10 @@ export class Fetcher {
     const isGuided = request.hints.rootId !== undefined
     const absentMs = isGuided ? 0 : (absences?.leftMs(request.id) ?? 0)
     if (absentMs > 0) return { kind: 'refused', refusal: stillUnknown(absentMs) }
-    const latest = this.parts.blobCache.uncommitted.get(request.id)
-    const isUsed = request.readsSegments === true && !isBlockedCopy(this.parts.forbidden, latest?.attributes)
-    const here = latest === undefined || !isUsed ? undefined : placedOf(latest)
+    const uncommitted = this.parts.blobCache.uncommitted.get(request.id)
+    const isUsed =
+      request.readsSegments === true && !isBlockedCopy(this.parts.forbidden, uncommitted?.attributes)
+    const here = uncommitted === undefined || !isUsed ? undefined : placedOf(uncommitted)
     if (here !== undefined) return here
     const generation = this.parts.catalog.generation(request.id)
     const joined = this.#join(request)
@@ -246,23 +247,23 @@ export class Fetcher {
     if (isRefusal(transfer)) return { kind: 'refused', refusal: transfer }
     this.#lastReader += 1
     const reader = this.#lastReader
-    transfer.progress.join(reader, caller)
+    transfer.progress.addReader(reader, caller)
     this.#readers.set(reader, { transfer, caller })
     const announcement = await transfer.announcement
-    if (joined === undefined) this.#recall(request, announcement, generation)
+    if (joined === undefined) this.#noteOutcome(request, announcement, generation)
     if (isRefusal(announcement)) {
-      this.#leave(reader)
+      this.#closeReader(reader)
       return { kind: 'refused', refusal: announcement }
     }
     const announced = transfer.announced ?? announcement
     const placed = request.readsSegments === true ? placedOf(announced) : undefined
     if (placed === undefined) return openedOf(reader, transfer, announced)
-    this.#leave(reader)
+    this.#closeReader(reader)
     return placed
   }
 
   /** Records how a request ended, for the next one about the same id. Failures with a client's own hints do not count. */
-  #recall(request: OpenMessage, announcement: Announcement | Refusal, generation: number): void {
+  #noteOutcome(request: OpenMessage, announcement: Announcement | Refusal, generation: number): void {
     const { absences } = this.options
     const { id } = request
     if (!isRefusal(announcement)) absences?.note(id, 'found')
@@ -359,12 +360,12 @@ export class Fetcher {
     this.#fills?.want(request.id, announced.attributes.size)
   }
 
-  #leave(reader: number): void {
+  #closeReader(reader: number): void {
     const found = this.#readers.get(reader)
     if (found === undefined) return
     this.#readers.delete(reader)
     const { transfer } = found
-    transfer.progress.leave(reader)
+    transfer.progress.removeReader(reader)
     if (transfer.progress.readers > 0) return
     if (!this.#joinable.has(transfer)) this.#release(transfer)
     else if (!transfer.abandon()) this.#joinable.remove(transfer)

@@ -1,7 +1,7 @@
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Found } from '../source.js'
 import type { Window } from '../source-messages.js'
-import { leave } from './leave.js'
+import { cancelBody } from './cancel-body.js'
 
 /** A body that breaks so often without a byte in between is broken. */
 const triesMax = 2
@@ -52,6 +52,6 @@ async function rest(found: Found, window: Window): Promise<Found | undefined> {
   const [one, other] = [found.declaredDigest, next.declaredDigest]
   const isSame = one === undefined || other === undefined || Buffer.compare(one, other) === 0
   if (isSame && next.sizeBytes === found.sizeBytes) return next
-  void leave(next.body)
+  void cancelBody(next.body)
   return undefined
 }

@@ -14,7 +14,7 @@ import type { Suspects } from './suspects.js'
 
 export interface FetchOptions {
   /** Payloads up to this size are announced to readers only when they are whole, with a digest. */
-  readonly wholeFirstMaxBytes: number
+  readonly digestBufferMaxBytes: number
   /** When all readers left: what is still missing is fetched all the same if it is not more than this... */
   readonly finishBytes: number
   /** ...or if this share (0 to 1) is there already. */

@@ -63,11 +63,11 @@ export class TransferProgress {
     for (const caller of new Set(this.#readers.values())) caller.hear(event)
   }
 
-  join(reader: number, caller: Caller<SourceProgress>): void {
+  addReader(reader: number, caller: Caller<SourceProgress>): void {
     this.#readers.set(reader, caller)
   }
 
-  leave(reader: number): void {
+  removeReader(reader: number): void {
     this.#readers.delete(reader)
   }
 }

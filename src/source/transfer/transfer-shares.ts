@@ -1,12 +1,12 @@
-import { FreeShares, type Leave } from '../../actor/free-shares.js'
+import { FreeShares, type ReleaseShare } from '../../actor/free-shares.js'
 import { partiesOf } from '../../format/ip.js'
 
 /** What a transfer uses of its client's shares. */
 export interface TransferShare {
   /** All of its bytes are here, or none are to come. What waits for the disk takes nothing from a source. */
-  readonly over: Leave
+  readonly over: ReleaseShare
   /** Its last reader has left, too. */
-  readonly left: Leave
+  readonly left: ReleaseShare
 }
 
 const nobodys: TransferShare = { over: () => undefined, left: () => undefined }

@@ -18,7 +18,8 @@ const plainValue = /^[\t\x20-\x7e\x80-\xff]*$/
 /** Of a request line. */
 const plainPath = /^[\x21-\x7e]+$/
 
-interface Place {
+/** What is known of one origin: its addresses, and whether requests go to it this way. */
+interface OriginState {
   readonly origin: number
   readonly host: string
   readonly port: number
@@ -52,7 +53,7 @@ export interface NativeClientOptions {
 /** Requests by the client of this program (native/client): host names, heads, and which servers it can serve. */
 export class NativeClient {
   readonly #client: HttpClient
-  readonly #places = new Map<string, Place | undefined>()
+  readonly #origins = new Map<string, OriginState | undefined>()
   /** Those of the last request, and their text. */
   #headers: NativeRequest['headers'] | undefined
   #lines: string | undefined
@@ -74,29 +75,29 @@ export class NativeClient {
 
   /** Whether requests to `origin` (a URL's) can go this way now. */
   serves(origin: string): boolean {
-    const place = this.#placeOf(origin)
-    return place !== undefined && place.elsewhereMs <= this.clock.monotonic()
+    const state = this.#stateOf(origin)
+    return state !== undefined && state.elsewhereMs <= this.clock.monotonic()
   }
 
   /** TLS with `origin` failed: Node may know better, which has more settings. */
   avoid(origin: string): void {
-    const place = this.#placeOf(origin)
-    if (place !== undefined) place.elsewhereMs = this.clock.monotonic() + elsewhereMs
+    const state = this.#stateOf(origin)
+    if (state !== undefined) state.elsewhereMs = this.clock.monotonic() + elsewhereMs
   }
 
   /** Sends a request to an origin that is served. `answering` may hear of an error before this returns. */
   request(origin: string, { method, path, headers }: NativeRequest, answering: Answering): OpenRequest {
-    const place = this.#placeOf(origin)
+    const state = this.#stateOf(origin)
     const lines = this.#linesOf(headers)
-    if (place === undefined || lines === undefined || !plainPath.test(path)) {
+    if (state === undefined || lines === undefined || !plainPath.test(path)) {
       answering.onError(new Error('a header line has characters that it must not have'))
       return nothing
     }
-    const head = `${method} ${path} HTTP/1.1\r\nhost: ${place.authority}\r\n${lines}\r\n`
-    if (this.#locate(place)) return this.#client.ask(place.origin, head, method === 'HEAD', answering)
+    const head = `${method} ${path} HTTP/1.1\r\nhost: ${state.authority}\r\n${lines}\r\n`
+    if (this.#locate(state)) return this.#client.ask(state.origin, head, method === 'HEAD', answering)
     return new Waiting(
-      place,
-      () => this.#client.ask(place.origin, head, method === 'HEAD', answering),
+      state,
+      () => this.#client.ask(state.origin, head, method === 'HEAD', answering),
       answering,
     )
   }
@@ -115,20 +116,20 @@ export class NativeClient {
   }
 
   /** Undefined: this client does not serve this origin. */
-  #placeOf(origin: string): Place | undefined {
-    if (this.#places.has(origin)) return this.#places.get(origin)
-    const place = this.#newPlace(new URL(origin))
-    this.#places.set(origin, place)
-    return place
+  #stateOf(origin: string): OriginState | undefined {
+    if (this.#origins.has(origin)) return this.#origins.get(origin)
+    const state = this.#newState(new URL(origin))
+    this.#origins.set(origin, state)
+    return state
   }
 
-  #newPlace({ protocol, hostname, port, host: authority }: URL): Place | undefined {
+  #newState({ protocol, hostname, port, host: authority }: URL): OriginState | undefined {
     const isSecure = protocol === 'https:'
     if (isSecure) this.#hasTrust ??= this.#client.trust(this.options.trust())
     if (isSecure ? this.#hasTrust !== true : protocol !== 'http:') return undefined
     const host = hostname.replace(/^\[(.*)\]$/, '$1')
     const isFixed = isIP(host) !== 0
-    const place: Place = {
+    const state: OriginState = {
       origin: this.#client.origin(),
       host,
       port: port === '' ? (isSecure ? 443 : 80) : Number(port),
@@ -139,31 +140,31 @@ export class NativeClient {
       isLookingUp: false,
       waiting: [],
     }
-    if (isSecure) this.#client.secure(place.origin, host, isFixed)
-    if (isFixed) this.#client.locate(place.origin, [host], place.port)
-    return place
+    if (isSecure) this.#client.secure(state.origin, host, isFixed)
+    if (isFixed) this.#client.locate(state.origin, [host], state.port)
+    return state
   }
 
   /** True: it has addresses. They are looked up anew where they are old. */
-  #locate(place: Place): boolean {
-    if (place.isFixed) return true
-    if (this.clock.monotonic() - place.locatedMs > locatedMs && !place.isLookingUp) this.#lookUp(place)
-    return place.locatedMs > Number.NEGATIVE_INFINITY
+  #locate(state: OriginState): boolean {
+    if (state.isFixed) return true
+    if (this.clock.monotonic() - state.locatedMs > locatedMs && !state.isLookingUp) this.#lookUp(state)
+    return state.locatedMs > Number.NEGATIVE_INFINITY
   }
 
-  #lookUp(place: Place): void {
-    place.isLookingUp = true
-    lookup(place.host, { all: true }, (error, found) => {
-      place.isLookingUp = false
+  #lookUp(state: OriginState): void {
+    state.isLookingUp = true
+    lookup(state.host, { all: true }, (error, found) => {
+      state.isLookingUp = false
       if (error === null && found.length > 0) {
         // Some networks have addresses of version 6 that lead nowhere, and such an attempt is long.
         const ips = found.toSorted((one, other) => one.family - other.family).map(({ address }) => address)
-        this.#client.locate(place.origin, ips, place.port)
-        place.locatedMs = this.clock.monotonic()
+        this.#client.locate(state.origin, ips, state.port)
+        state.locatedMs = this.clock.monotonic()
       }
-      const { waiting } = place
-      place.waiting = []
-      const failed = place.locatedMs === Number.NEGATIVE_INFINITY
+      const { waiting } = state
+      state.waiting = []
+      const failed = state.locatedMs === Number.NEGATIVE_INFINITY
       for (const go of waiting) go(failed ? (error ?? new Error('its host has no address')) : undefined)
     })
   }
@@ -176,8 +177,8 @@ class Waiting implements OpenRequest {
   #sent: OpenRequest | undefined
   #isOver = false
 
-  constructor(place: Place, send: () => OpenRequest, answering: Answering) {
-    place.waiting.push((error) => {
+  constructor(state: OriginState, send: () => OpenRequest, answering: Answering) {
+    state.waiting.push((error) => {
       if (this.#isOver) return
       if (error === undefined) this.#sent = send()
       else answering.onError(error)

@@ -74,7 +74,10 @@ export class RawClient {
     this.#own = { release, ...(host === undefined ? {} : { host }) }
   }
 
-  /** Asks the gateway at `url`. `trusted` is what its bytes will be called. `ending` ends the request for the rest of a body. */
+  /**
+   * Queries the gateway at `url`. `trusted` is what its bytes will be called. `signal` ends this request, `ending` the one for
+   * the rest of a body that broke.
+   */
   async request(
     url: string,
     trusted: boolean,

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { type Clock, pause } from '../../actor/clock.js'
-import { FreeShares, type Leave } from '../../actor/free-shares.js'
+import { FreeShares, type ReleaseShare } from '../../actor/free-shares.js'
 import { EngineAway } from '../../cluster/engine-away.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
@@ -48,7 +48,7 @@ const noStore = '\r\nCache-Control: no-store'
 
 /** An upload whose payment is not decided. */
 interface UndecidedPayment {
-  readonly leave: Leave
+  readonly leave: ReleaseShare
   readonly drop: (id: string) => void
   /** Requests that bring the payment now. */
   requests: number

@@ -23,7 +23,7 @@ function growing(sizeBytes: number, readers: number, base = 0) {
   let closed = 0
   const contents = Array.from({ length: readers }, (_, index) => {
     const listener = new ProgressListener(new ProgressTable(slots.table.memory))
-    progress.join(index, { hear: (event: SourceProgress) => setImmediate(() => listener.hear(event)) })
+    progress.addReader(index, { hear: (event: SourceProgress) => setImmediate(() => listener.hear(event)) })
     const file = {
       path,
       offset: 0,
@@ -34,7 +34,7 @@ function growing(sizeBytes: number, readers: number, base = 0) {
     }
     return new GrowingContent(file, listener, () => {
       closed += 1
-      progress.leave(index)
+      progress.removeReader(index)
     })
   })
   return { path, progress, contents, closed: () => closed }

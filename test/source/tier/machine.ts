@@ -111,7 +111,7 @@ export async function machine(
   const made = await rig({
     path,
     source: { name: 'on-demand', open: (wanted, signal) => source.open(wanted, signal) },
-    fetch: { wholeFirstMaxBytes: 100_000 },
+    fetch: { digestBufferMaxBytes: 100_000 },
   })
   const { catalog, store, fetcher, blobCache } = made
   const meters = new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0)
@@ -148,7 +148,7 @@ export async function machine(
     return digest !== undefined && catalog.blobSize(digest) !== undefined
   }
   tier.start(async (id) => {
-    await fetcher.store(id, {}, tier.source)
+    await fetcher.fetchFrom(id, {}, tier.source)
     await blobCache.settled()
     return isHere(id)
   })

@@ -7,7 +7,7 @@ import { GatewayHealth, type Trial } from './gateway-health.js'
 import { RawClient, type RawFound, type RawOptions, wasAnswered } from './raw-client.js'
 import { isConfined, passed } from './trail.js'
 
-export interface TrustedGateway {
+export interface UpstreamGateway {
   /** Base URL. */
   readonly url: string
   /** Lower comes first; equals take turns. */
@@ -16,33 +16,38 @@ export interface TrustedGateway {
   readonly trusted: boolean
 }
 
-export interface TrustedGatewaysOptions extends RawOptions {
-  readonly gateways: readonly TrustedGateway[]
+export interface GatewaySourceOptions extends RawOptions {
+  readonly gateways: readonly UpstreamGateway[]
 }
 
 const name = 'trusted-gateways'
 
 interface Listed {
-  readonly gateway: TrustedGateway
+  readonly gateway: UpstreamGateway
   readonly health: GatewayHealth
 }
 
+/** One request of several for the same content. */
 interface Attempt {
-  readonly known: Listed
+  readonly listed: Listed
   readonly trial: Trial
-  readonly leave: LazySignal
+  /** Ends this request alone; `ending` of the caller ends all of them, and the body of the one that won. */
+  readonly signal: LazySignal
   readonly over: Promise<RawFound | Refusal>
 }
 
-/** Other gateways, by requests for `/raw/{id}`. Whether they are trusted is the operator's setting, never their statement. */
-export class TrustedGateways implements Source {
+/**
+ * Other gateways, by requests for `/raw/{id}`: those of `TRUSTED_GATEWAYS_URLS`, trusted or not. Whether one is trusted is the
+ * operator's setting, never its statement.
+ */
+export class GatewaySource implements Source {
   readonly name = name
   readonly #client: RawClient
   readonly #byPriority: readonly (readonly Listed[])[]
   #turn = 0
 
   constructor(
-    private readonly options: TrustedGatewaysOptions,
+    private readonly options: GatewaySourceOptions,
     private readonly clock: Clock,
   ) {
     this.#client = new RawClient(name, options, clock)
@@ -63,17 +68,17 @@ export class TrustedGateways implements Source {
    * Asks one gateway after the other, in the operator's order; those that were silent lately come last. Where one takes longer
    * than usual the next one is queried beside it: two are under way at most. The first that opens wins, the other one is left.
    */
-  async open(wanted: Wanted, signal: AnySignal): Promise<Found | Refusal> {
+  async open(wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> {
     const waiting = this.#candidates(wanted)
     const running = new Set<Attempt>()
     let refusal: Refusal | undefined
     for (let atOnce = 1; ; ) {
-      const next = running.size < atOnce && !signal.aborted ? waiting.shift() : undefined
-      if (next !== undefined) running.add(this.#begin(next, wanted, signal))
+      const next = running.size < atOnce && !ending.aborted ? waiting.shift() : undefined
+      if (next !== undefined) running.add(this.#begin(next, wanted, ending))
       const [oldest] = running
       if (oldest === undefined) return refusal ?? unknownEverywhere()
       const mayHedge = atOnce === 1 && waiting.length > 0
-      const patienceMs = mayHedge ? oldest.known.health.patienceMs : undefined
+      const patienceMs = mayHedge ? oldest.listed.health.patienceMs : undefined
       const first = await firstOver(running, this.clock, patienceMs)
       if (first === undefined) {
         atOnce = 2
@@ -92,36 +97,36 @@ export class TrustedGateways implements Source {
     await this.#client.close()
   }
 
-  #begin(known: Listed, wanted: Wanted, ending: AnySignal): Attempt {
-    const leave = new LazySignal()
-    const trial = known.health.begin()
-    return { known, trial, leave, over: this.#ask(known, trial, wanted, leave, ending) }
+  #begin(listed: Listed, wanted: Wanted, ending: AnySignal): Attempt {
+    const signal = new LazySignal()
+    const trial = listed.health.begin()
+    return { listed, trial, signal, over: this.#ask(listed, trial, wanted, signal, ending) }
   }
 
   async #ask(
     { gateway, health }: Listed,
     trial: Trial,
     wanted: Wanted,
-    leave: LazySignal,
+    signal: LazySignal,
     ending: AnySignal,
   ): Promise<RawFound | Refusal> {
-    const act = (): void => leave.abort()
+    const act = (): void => signal.abort()
     const forget = (): void => ending.removeEventListener('abort', act)
     ending.addEventListener('abort', act)
     const limit = trial.limitMs === undefined ? undefined : this.clock.after(trial.limitMs, act)
-    const found = await this.#client.request(gateway.url, gateway.trusted, wanted, leave, ending)
+    const found = await this.#client.request(gateway.url, gateway.trusted, wanted, signal, ending)
     limit?.cancel()
     if (!isRefusal(found)) found.whenOver(forget)
     else forget()
     if (!isRefusal(found) || isAnswer(found)) health.answered(trial)
-    else if (!leave.aborted) health.silent(trial)
+    else if (!signal.aborted) health.silent(trial)
     return found
   }
 
   /** Another one was quicker: ends the request, and lets go of an answer that came in the same moment. */
-  #lose({ known, trial, leave, over }: Attempt): void {
-    known.health.lost(trial)
-    leave.abort()
+  #lose({ listed, trial, signal, over }: Attempt): void {
+    listed.health.lost(trial)
+    signal.abort()
     void over.then((found) => (isRefusal(found) ? undefined : found.drop()))
   }
 

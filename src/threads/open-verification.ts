@@ -31,7 +31,7 @@ import type { SourceGiven } from './source-given.js'
 import { proofBudgetOptions, verifierOptions } from './source-options.js'
 
 /** What a proof needs of the thread that keeps content. */
-export interface ProvingParts extends Pick<VerifierParts, 'replace' | 'onProven'> {
+export interface VerificationParts extends Pick<VerifierParts, 'replace' | 'onProven'> {
   readonly catalog: LmdbCatalog
   readonly keeper: Address<CatalogRequest, CatalogReply>
   readonly store: BlobStore
@@ -43,7 +43,7 @@ export interface ProvingParts extends Pick<VerifierParts, 'replace' | 'onProven'
 }
 
 /** What proves cached content in the background. */
-export interface Proving {
+export interface Verification {
   /** For the keeper of payloads. */
   readonly notes: KeptNotes
   recorded(kept: Kept): void
@@ -52,7 +52,7 @@ export interface Proving {
 }
 
 /** Proves what was cached, where the operator wants it. */
-export function openProving(given: SourceGiven, parts: ProvingParts): Proving | undefined {
+export function openVerification(given: SourceGiven, parts: VerificationParts): Verification | undefined {
   const { settings, memory } = given
   const options = verifierOptions(settings)
   if (options === undefined) return undefined
@@ -74,19 +74,18 @@ export function openProving(given: SourceGiven, parts: ProvingParts): Proving | 
     },
     options,
   )
-  const say = ({ attributes, hints, clientHints, named }: Kept, word: 'note' | 'recorded'): void => {
-    if (settled(attributes)) return
-    const { id, place } = attributes
-    const isClients = place === undefined && hints.rootId === undefined && clientHints.rootId !== undefined
-    const given = isClients ? clientHints : hints
-    const hinted = place === undefined ? given : { rootId: place.rootId }
-    const isIndexed = place === undefined && attributes.height !== undefined
-    const marks: ProofMarks = { ...(isClients ? { isClients } : {}), ...(isIndexed ? { isIndexed } : {}) }
-    verifier[word](id, hinted, named ? priorities.named : priorities.requested, marks)
-  }
   return {
-    notes: { note: (kept) => say(kept, 'note'), commit: () => verifier.commit() },
-    recorded: (kept) => say(kept, 'recorded'),
+    notes: {
+      note(kept) {
+        const noted = notedOf(kept)
+        if (noted !== undefined) verifier.note(...noted)
+      },
+      commit: () => verifier.commit(),
+    },
+    recorded(kept) {
+      const noted = notedOf(kept)
+      if (noted !== undefined) verifier.recorded(...noted)
+    },
     start: () => verifier.start(),
     async close() {
       await verifier.stop()
@@ -94,6 +93,18 @@ export function openProving(given: SourceGiven, parts: ProvingParts): Proving | 
       await environment.close()
     },
   }
+}
+
+/** What the verifier notes of a content: where to look for its proof. Undefined: nothing of it is left to be proven. */
+function notedOf({ attributes, hints, clientHints, named }: Kept): Parameters<Verifier['note']> | undefined {
+  if (settled(attributes)) return undefined
+  const { id, place } = attributes
+  const isClients = place === undefined && hints.rootId === undefined && clientHints.rootId !== undefined
+  const given = isClients ? clientHints : hints
+  const hinted = place === undefined ? given : { rootId: place.rootId }
+  const isIndexed = place === undefined && attributes.height !== undefined
+  const marks: ProofMarks = { ...(isClients ? { isClients } : {}), ...(isIndexed ? { isIndexed } : {}) }
+  return [id, hinted, named ? priorities.named : priorities.requested, marks]
 }
 
 function budgetOf({ settings }: SourceGiven, meters: Meters): ProofBudget {
