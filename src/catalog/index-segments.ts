@@ -181,6 +181,14 @@ export class IndexSegments {
     this.changed()
   }
 
+  /** Removes rows of a segment that stand in a row, up to before `end`. Only the keeper, inside its transaction. */
+  removeRange({ number, isRemoved }: LiveSegment, first: number, end: number): void {
+    const added = this.removed.addRange(number, first, end)
+    if (added === 0) return
+    this.countRemoved(added)
+    if (isRemoved === undefined) this.changed()
+  }
+
   /** Counts removed rows. Only the keeper, inside its transaction. */
   countRemoved(more: number): void {
     const { changes, rows } = removalsIn(this.meta)

@@ -12,6 +12,30 @@ function pageKey(segment: number, page: number): Buffer {
   return key
 }
 
+/** Which rows of one segment were removed at some moment: 512 bytes for each 4096 rows that have one. */
+export class RemovedMarks {
+  constructor(private readonly pages: ReadonlyMap<number, Uint8Array>) {}
+
+  has(row: number): boolean {
+    const bits = this.pages.get(Math.floor(row / pageRows))
+    const at = row % pageRows
+    return bits !== undefined && (((bits[at >> 3] as number) >> (at & 7)) & 1) === 1
+  }
+
+  get isEmpty(): boolean {
+    return this.pages.size === 0
+  }
+
+  /** Their numbers, ascending. */
+  *rows(): Generator<number> {
+    for (const [page, bits] of this.pages) {
+      for (let at = 0; at < pageRows; at += 1) {
+        if ((((bits[at >> 3] as number) >> (at & 7)) & 1) === 1) yield page * pageRows + at
+      }
+    }
+  }
+}
+
 /**
  * Which rows of segments were removed: a bit for each row. Table: number of the segment and of a page of 4096 rows (each u32,
  * big-endian) -> 512 bytes, the lowest bit of the first byte for the first row. Pages without removed rows are not there.
@@ -81,17 +105,27 @@ export class RemovedRows {
     return added
   }
 
-  /** The removed rows of a segment, ascending. */
-  rows(segment: number): number[] {
-    const rows: number[] = []
+  /** Removes rows in a row, up to before `end`: how many were not removed already. Only the keeper, inside its transaction. */
+  addRange(segment: number, first: number, end: number): number {
+    let added = 0
+    for (let from = first; from < end; ) {
+      const page = Math.floor(from / pageRows)
+      const next = Math.min(end, (page + 1) * pageRows)
+      const places = Array.from({ length: next - from }, (_, at) => (from % pageRows) + at)
+      added += this.#addToPage(segment, page, places)
+      from = next
+    }
+    return added
+  }
+
+  /** Which rows of a segment are removed now. */
+  marks(segment: number): RemovedMarks {
+    const pages = new Map<number, Uint8Array>()
     const span = { start: pageKey(segment, 0), end: pageKey(segment + 1, 0) }
     for (const { key, value } of this.table.span(span)) {
-      const first = Buffer.from(key).readUInt32BE(4) * pageRows
-      for (let at = 0; at < pageRows; at += 1) {
-        if ((((value[at >> 3] as number) >> (at & 7)) & 1) === 1) rows.push(first + at)
-      }
+      pages.set(Buffer.from(key).readUInt32BE(4), Uint8Array.from(value))
     }
-    return rows
+    return new RemovedMarks(pages)
   }
 
   /** Forgets a segment that is not listed any more. Only the keeper, inside its transaction. */

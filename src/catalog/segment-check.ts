@@ -1,11 +1,10 @@
 import { DamagedSegment } from '../index/checked-file.js'
-import { salvagedRows } from '../index/salvaged-rows.js'
 import { Segment } from '../index/segment.js'
 import { findRow } from './ids.js'
 import { type IndexTables, weaveKey } from './index-tables.js'
 import { compareRowKeys, heightStart, rowKey } from './row-key.js'
 import { type LiveSegment, rowOf } from './segment-rows.js'
-import { LostBlocks } from './segment-salvage.js'
+import { lostStretches } from './segment-salvage.js'
 import { hasTransaction } from './set-check.js'
 
 const noId = Buffer.alloc(32)
@@ -96,16 +95,17 @@ export class SegmentCheck {
 /** Which rows damaged pages take away, in words. */
 function lostIn({ segment, isRemoved }: LiveSegment, damaged: readonly number[]): string {
   if (damaged.length === 0) return ''
-  const lost = new LostBlocks()
   const own = Segment.open(segment.file.path)
   if (own === undefined) return '; the file is gone'
   try {
-    for (const found of salvagedRows(own, isRemoved)) {
-      if (!('row' in found)) lost.add(found)
-    }
+    const steps = lostStretches(own, isRemoved, () => true)
+    let step = steps.next()
+    while (step.done !== true) step = steps.next()
+    const [first, last] = [step.value[0], step.value.at(-1)]
+    if (first === undefined || last === undefined) return '; no row is lost'
+    const lost = step.value.reduce((sum, stretch) => sum + stretch.lost, 0)
+    return `; ${lost} rows of blocks ${first.from} to ${last.to}`
   } finally {
     own.close()
   }
-  const { rows, span } = lost
-  return span === undefined ? '; no row is lost' : `; ${rows} rows of blocks ${span.from} to ${span.to}`
 }

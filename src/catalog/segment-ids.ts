@@ -102,10 +102,11 @@ export class SegmentIds {
     return undefined
   }
 
-  /** Segments gave way to a merged one. */
-  moved(from: readonly number[], to: number): void {
+  /** Segments gave way to others, which have no other rows. */
+  moved(from: readonly number[], to: readonly number[]): void {
     for (const survey of [this.#survey, this.#larger]) {
-      if (survey !== undefined && from.every((number) => survey.known.has(number))) survey.known.add(to)
+      if (survey === undefined || !from.every((number) => survey.known.has(number))) continue
+      for (const number of to) survey.known.add(number)
     }
   }
 

@@ -1,20 +1,17 @@
 import type { Log } from '../actor/log.js'
-import { DamagedSegment, unlessDamaged } from '../index/checked-file.js'
 import { Segment } from '../index/segment.js'
 import type { SegmentKeeper } from '../index/segment-keeper.js'
-import { type ListedSegment, segmentPath } from '../index/segment-list.js'
-import { blockIdBytes, decodeBlock, heightKey } from './block-record.js'
-import { countFork, type IndexTables } from './index-tables.js'
+import { segmentPath } from '../index/segment-list.js'
+import { heightKey } from './block-record.js'
+import type { IndexTables } from './index-tables.js'
+import { LostBlocks } from './lost-blocks.js'
 import { addMended } from './mended.js'
-import { heightStart } from './row-key.js'
 import type { RowWriter } from './row-writer.js'
-import { type LiveSegment, rowOf } from './segment-rows.js'
-import { type LostBlocks, SegmentSalvage } from './segment-salvage.js'
+import { lostStretches, SegmentSalvage } from './segment-salvage.js'
 
 /** Pages that are compared with their checksums in one step: some ms. */
 const pagesEach = 1024
-const rowsAtOnce = 1024
-/** So often damage is looked for without finding any that can be mended. */
+/** So often damage is looked for in turn without finding any that can be mended. */
 const looksMax = 4
 
 /** What is known of damage, for as long as the program runs. */
@@ -23,20 +20,25 @@ export interface DamageSeen {
   reports(): number
   /** Of them, those that were looked into. */
   looked: number
-  /** Looks that found nothing which can be mended. */
+  /** Looks in turn that found nothing which can be mended. */
   vain: number
+  /** Bytes that the disk needs room for before the next look; 0: it does not wait for that. */
+  roomNeeded: number
   /** Paths of segments that cannot be merged. */
   readonly segments: Set<string>
 }
 
 /**
- * Writes segments with damaged pages anew, from the rows that can be read. Blocks with rows that cannot be read leave the index
- * in the same transaction, so that the import fills the gap from the chain: only the keeper, between its transactions. All pages
- * are looked at, some at a time, after any thread met a damaged one.
+ * Writes segments with damaged pages anew, from the rows that can be read. Before, blocks with rows that cannot be read leave the
+ * index, so that the import fills the gap from the chain. All in short steps, between any two of which the program may end: what
+ * is left of the damage is found again. Only the keeper, between its transactions. All pages are looked at, some at a time, after
+ * any thread met a damaged one.
  */
 export class SegmentMending {
   #looking: Generator<void> | undefined
   #salvage: SegmentSalvage | undefined
+  /** Of the segment that is written anew. */
+  #bytes = 0
   /** As of the last step: another one takes its place where a transaction is undone. */
   #rows: RowWriter | undefined
 
@@ -47,35 +49,47 @@ export class SegmentMending {
     private readonly log: Pick<Log, 'info' | 'warn'>,
   ) {}
 
-  /** Goes on; false where there is nothing to do. Throws errors of the disk. */
+  /**
+   * Goes on; false where there is nothing to do. Throws errors of the disk, and a DamagedSegment where something else that this
+   * needs is damaged, too: a transaction may have been undone.
+   */
   step(rows: RowWriter): boolean {
-    const { seen } = this
     this.#rows = rows
     if (this.#looking === undefined) {
-      const reports = seen.reports()
-      if (reports === seen.looked || seen.vain >= looksMax) return false
-      seen.looked = reports
-      this.#looking = this.#look()
+      if (!this.#isDue()) return false
+      this.seen.roomNeeded = 0
+      this.#looking = this.#look(this.seen.reports())
     }
     try {
       if (this.#looking.next().done === true) this.#looking = undefined
     } catch (error) {
+      const bytes = this.#bytes
       this.close()
-      // Something else that this needs is damaged, too: what it began was undone.
-      if (!(error instanceof DamagedSegment)) throw error
-      seen.vain += 1
+      if (bytes > 0 && !this.keeper.hasRoom(bytes)) this.seen.roomNeeded = bytes
+      else this.seen.vain += 1
       this.log.warn({ err: error }, cannotMend)
+      throw error
     }
     return true
   }
 
-  *#look(): Generator<void> {
+  #isDue(): boolean {
+    const { seen, keeper } = this
+    if (seen.roomNeeded > 0) return keeper.hasRoom(seen.roomNeeded)
+    return seen.reports() !== seen.looked && seen.vain < looksMax
+  }
+
+  *#look(reports: number): Generator<void> {
+    const { seen } = this
     let mended = 0
     for (const { number } of this.tables.segments.all()) {
       if (yield* this.#mend(number)) mended += 1
       yield
     }
-    if (mended === 0) this.seen.vain += 1
+    // One that ends early, for whatever reason, begins again.
+    seen.looked = reports
+    if (mended > 0) seen.vain = 0
+    else if (seen.roomNeeded === 0) seen.vain += 1
   }
 
   /** Looks at all pages of a segment. True where some were damaged, and it was written anew. */
@@ -92,127 +106,51 @@ export class SegmentMending {
         if (!this.tables.segments.all().some((live) => live.number === number)) return false
       }
       if (pages.length === 0) return false
-      if (!this.keeper.hasRoom(segment.file.sizeBytes)) {
+      const { sizeBytes } = segment.file
+      if (!this.keeper.hasRoom(sizeBytes)) {
+        this.seen.roomNeeded = Math.max(this.seen.roomNeeded, sizeBytes)
         this.log.warn({ path, pages: pages.slice(0, 9) }, noRoom)
         return false
       }
-      yield* this.#rewrite(number, segment, pages)
+      this.#bytes = sizeBytes
+      yield* this.#rewrite(number, segment, pages.length)
+      this.#bytes = 0
       return true
     } finally {
       segment.close()
     }
   }
 
-  *#rewrite(number: number, segment: Segment, pages: readonly number[]): Generator<void> {
+  *#rewrite(number: number, segment: Segment, pages: number): Generator<void> {
+    const { tables, keeper } = this
     const { path } = segment.file
-    this.keeper.hold(number)
-    const removed = new Set(this.tables.segments.removed.rows(number))
-    const salvage = new SegmentSalvage(segment, this.keeper, (row) => removed.has(row))
+    keeper.hold(number)
+    const hasBlock = (height: number): boolean => tables.blocks.view(heightKey(height)) !== undefined
+    const stretches = yield* lostStretches(segment, keeper.removedIn(number), hasBlock)
+    const dropping = new LostBlocks(tables, () => this.#rowWriter())
+    let [blocks, rows] = [0, 0]
+    for (const stretch of stretches) {
+      blocks += yield* dropping.drop(number, stretch)
+      rows += stretch.lost
+    }
+    const salvage = new SegmentSalvage(segment, keeper, keeper.removedIn(number))
     this.#salvage = salvage
     yield* salvage.run()
-    const { written, lost } = salvage
-    const blocks = this.#replace(number, { segment, written, lost, removed })
-    this.#salvage = undefined
-    this.seen.segments.delete(path)
-    const about = { path, pages: pages.length, rows: lost.rows, blocks }
-    if (lost.span === undefined) this.log.warn(about, writesAnew)
-    else this.log.warn({ ...about, ...lost.span }, fetchesAnew)
-  }
-
-  /** Lists what was written in the place of a segment, and takes lost blocks out of the index: how many. */
-  #replace(
-    number: number,
-    about: {
-      readonly segment: Segment
-      readonly written: readonly ListedSegment[]
-      readonly lost: LostBlocks
-      readonly removed: ReadonlySet<number>
-    },
-  ): number {
-    const { tables } = this
-    const { written, lost } = about
-    let heights: readonly number[] = []
-    this.keeper.replace(number, written, () => {
-      tables.segments.changed()
-      this.#moveRemovals(number, about)
-      heights = this.#blocksOf(lost)
-      for (const height of heights) this.#dropBlock(height)
-      if (lost.span !== undefined) {
-        countFork(tables)
-        const { from } = lost.span
-        addMended(tables.indexMeta, { segments: 1, rows: lost.rows, blocks: heights.length, lowest: from })
-      }
-      this.#rows?.settle()
+    keeper.replace([number], salvage.written, () => {
+      if (stretches.length > 0) addMended(tables.indexMeta, { segments: 1, rows: 0, blocks: 0 })
     })
     tables.segments.changed()
-    return heights.length
+    this.#salvage = undefined
+    this.seen.segments.delete(path)
+    const [first, last] = [stretches[0], stretches.at(-1)]
+    const about = { path, pages, rows, blocks }
+    if (first === undefined || last === undefined) this.log.warn(about, writesAnew)
+    else this.log.warn({ ...about, from: first.from, to: last.to }, fetchesAnew)
   }
 
-  /** Rows that were removed while the others were written are removed from the new segments. */
-  #moveRemovals(
-    number: number,
-    about: {
-      readonly segment: Segment
-      readonly written: readonly ListedSegment[]
-      readonly removed: ReadonlySet<number>
-    },
-  ): void {
-    const { segments } = this.tables
-    const now = segments.removed.rows(number)
-    const numbers = new Set(about.written.map((one) => one.number))
-    segments.removed.drop(number)
-    segments.countRemoved(-now.length)
-    for (const row of now) {
-      const id = about.removed.has(row) ? undefined : unlessDamaged(() => about.segment.idOf(row))
-      if (id === undefined) continue
-      for (const live of segments.all()) {
-        const found = numbers.has(live.number) ? live.segment.find(id) : -1
-        if (found >= 0) segments.remove({ live, row: found })
-      }
-    }
-  }
-
-  /** Heights of blocks that are in the index and have lost rows. */
-  #blocksOf({ heights, stretches }: LostBlocks): number[] {
-    const all = new Set(heights)
-    for (const { from, to } of stretches) {
-      const span = { start: heightKey(from), end: heightKey(to + 1) }
-      for (const key of this.tables.blocks.keys(span)) all.add(Buffer.from(key).readUInt32BE(0))
-    }
-    return [...all].sort((one, other) => one - other)
-  }
-
-  /** Removes a block with all of its rows: it is a gap that the import fills. */
-  #dropBlock(height: number): void {
-    const { tables } = this
-    const key = heightKey(height)
-    const record = tables.blocks.get(key)
-    if (record !== undefined) {
-      tables.blockIds.remove(blockIdBytes(decodeBlock(height, record).id))
-      tables.blocks.remove(key)
-    }
-    const [start, end] = [heightStart(height), heightStart(height + 1)]
-    for (;;) {
-      const found = this.#rows?.between(start, end, rowsAtOnce) ?? []
-      for (const row of found) this.#rows?.remove(row)
-      if (found.length === 0) break
-    }
-    // What a second damaged segment does not say of the block it has until it is written anew, too.
-    for (const live of tables.segments.all()) unlessDamaged(() => this.#dropIn(live, height))
-  }
-
-  #dropIn(live: LiveSegment, height: number): void {
-    const { segment, isRemoved } = live
-    const { groups } = segment
-    const first = groups.lowerBound(height, 0)
-    if (first >= groups.count) return
-    for (let row = groups.group(first).first; row < segment.count; row += 1) {
-      if (groups.of(row).height !== height) return
-      if (isRemoved?.(row) === true) continue
-      const whole = unlessDamaged(() => rowOf(live, row))
-      if (whole === undefined) this.tables.segments.remove({ live, row })
-      else this.#rows?.remove({ key: segment.keyOf(row), row: whole, place: { live, row } })
-    }
+  #rowWriter(): RowWriter {
+    if (this.#rows === undefined) throw new Error('nobody writes rows')
+    return this.#rows
   }
 
   /** Drops what is half done. */
@@ -221,6 +159,7 @@ export class SegmentMending {
     this.#looking = undefined
     this.#salvage?.drop()
     this.#salvage = undefined
+    this.#bytes = 0
     this.tables.segments.changed()
   }
 }

@@ -1,5 +1,6 @@
+import { DamagedSegment } from '../index/checked-file.js'
 import { RowBatch, usualLimits } from '../index/row-batch.js'
-import { type Salvaged, salvagedKeys, salvagedRows } from '../index/salvaged-rows.js'
+import { rowStretches, rowsOfStretch, salvagedKeys, salvagedRows } from '../index/salvaged-rows.js'
 import type { Segment } from '../index/segment.js'
 import type { SegmentKeeper } from '../index/segment-keeper.js'
 import type { ListedSegment } from '../index/segment-list.js'
@@ -9,57 +10,77 @@ const rowsEach = 1024
 /** As a flush has it. */
 const batchBytes = 64 * 2 ** 20
 
-/** Blocks that are to be had anew from the chain, and how many rows of theirs cannot be read. */
-export class LostBlocks {
-  rows = 0
-  readonly heights = new Set<number>()
-  /** Stretches of the chain in which rows are lost, nobody knows of which blocks. */
-  readonly stretches: { readonly from: number; readonly to: number }[] = []
+type IsLeftOut = (row: number) => boolean
 
-  add(lost: Exclude<Salvaged, { readonly row: object }>): void {
-    if ('lost' in lost) {
-      this.rows += lost.lost
-      this.stretches.push(lost)
-    } else {
-      this.rows += 1
-      this.heights.add(lost.height)
-    }
-  }
-
-  /** The lowest and the highest of them; undefined where nothing is lost. */
-  get span(): { readonly from: number; readonly to: number } | undefined {
-    let [from, to] = [Number.MAX_SAFE_INTEGER, -1]
-    for (const height of this.heights) [from, to] = [Math.min(from, height), Math.max(to, height)]
-    for (const one of this.stretches) [from, to] = [Math.min(from, one.from), Math.max(to, one.to)]
-    return to < 0 ? undefined : { from, to }
-  }
+/** Blocks that are to be had anew from the chain, and the stretch in which a segment has all its rows of them. */
+export interface LostStretch {
+  readonly from: number
+  readonly to: number
+  readonly first: number
+  /** The last row, and one. */
+  readonly end: number
+  /** Rows that cannot be read. */
+  readonly lost: number
 }
 
-/** Writes what can be read of a damaged segment into new ones, which nobody reads before they are listed. */
+/**
+ * Blocks of which a damaged segment cannot say all rows, in the order of the chain; also those that are not in the index: another
+ * damaged segment took them away. Some rows with each step. `isLeftOut`: rows that were removed.
+ */
+export function* lostStretches(
+  segment: Segment,
+  isLeftOut: IsLeftOut | undefined,
+  hasBlock: (height: number) => boolean,
+): Generator<void, LostStretch[]> {
+  const all: LostStretch[] = []
+  let [height, heightFirst, read] = [-1, 0, 0]
+  for (const stretch of rowStretches(segment)) {
+    const { first, end, from, to, isHidden } = stretch
+    if (from !== height) heightFirst = first
+    height = to
+    let [lost, found] = [0, 0]
+    for (const one of rowsOfStretch(segment, stretch, isLeftOut)) {
+      found += 1
+      if ('lost' in one) lost += one.lost
+      read += 1
+      if (read % rowsEach === 0) yield
+    }
+    const isGone = lost > 0 || (found > 0 && !hasBlock(from))
+    const last = all.at(-1)
+    // Of the same block, or the next one is lost, too.
+    if (last !== undefined && from <= (isGone ? last.to + 1 : last.to)) {
+      all[all.length - 1] = { ...last, to: isGone ? to : last.to, end, lost: last.lost + lost }
+    } else if (isGone) all.push({ from, to, first: heightFirst, end, lost })
+    // Nobody knows where the rows of the highest of these blocks begin.
+    if (isHidden && to !== from) heightFirst = first
+  }
+  return all
+}
+
+/** Writes what counts of a damaged segment into new ones, which nobody reads before they are listed. */
 export class SegmentSalvage {
-  readonly lost = new LostBlocks()
   readonly written: ListedSegment[] = []
   #batch = newBatch()
   /** Rows and keys. */
   #read = 0
   #writing: Generator<void, ListedSegment> | undefined
 
-  /** `segment` is open for this alone. `isLeftOut`: rows that were removed when this begins. */
+  /** `segment` is open for this alone. `isLeftOut`: all rows that cannot be read, and those that were removed. */
   constructor(
     private readonly segment: Segment,
     private readonly keeper: SegmentKeeper,
-    private readonly isLeftOut: (row: number) => boolean,
+    private readonly isLeftOut: IsLeftOut | undefined,
   ) {}
 
-  /** Some of the work with each step. Throws errors of the disk; then `drop`. */
+  /** Some of the work with each step. Throws errors of the disk, and a DamagedSegment; then `drop`. */
   *run(): Generator<void> {
     for (const { address, key } of salvagedKeys(this.segment)) {
       this.#batch.addOwnerKey(address, key)
       yield* this.#pause()
     }
     for (const found of salvagedRows(this.segment, this.isLeftOut)) {
-      if ('row' in found) this.#batch.add(found.row)
-      else this.lost.add(found)
+      if ('lost' in found) throw new DamagedSegment(this.segment.file.path, 0, 'has lost more rows meanwhile')
+      this.#batch.add(found.row)
       yield* this.#pause()
     }
     yield* this.#write()

@@ -40,6 +40,7 @@ export class UpkeepFaults implements DamageSeen {
   isMergeStopped = false
   looked = 0
   vain = 0
+  roomNeeded = 0
 
   /** `reports`: how often threads met a damaged page. */
   constructor(readonly reports: () => number = () => 0) {}

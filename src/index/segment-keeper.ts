@@ -49,10 +49,10 @@ export interface Removals {
   /** As they are now: whether a row of a segment is removed; undefined where none is. */
   snapshot(segment: number): ((row: number) => boolean) | undefined
   /**
-   * These segments give way to a merged one: rows that were removed since the snapshots were taken are removed from it.
-   * In the transaction that lists it.
+   * These segments give way to others: rows that were removed since the snapshots were taken are removed from these. In the
+   * transaction that lists them.
    */
-  moved(from: readonly number[], to: { readonly number: number; readonly path: string }): void
+  moved(from: readonly number[], to: readonly number[]): void
 }
 
 const noRemovals: Removals = { snapshot: () => undefined, moved: () => undefined }
@@ -169,7 +169,11 @@ export class SegmentKeeper {
         const step = merging.steps.next()
         if (step.done !== true) continue
         this.#merging = undefined
-        this.#replace(merging, step.value)
+        const { from, number, level } = merging
+        this.replace(
+          from.map((one) => one.number),
+          [{ number, level, ...step.value }],
+        )
         break
       }
     } catch (error) {
@@ -190,10 +194,33 @@ export class SegmentKeeper {
     if (this.#merging?.from.some((one) => one.number === number) === true) this.close()
   }
 
-  /** Lists written segments in the place of one, in one transaction with what `also` does. */
-  replace(number: number, written: readonly ListedSegment[], also: () => void): void {
-    this.#change(({ segments }) => [...segments.filter((one) => one.number !== number), ...written], also)
-    this.#retired.push(segmentPath(this.segments.folder, number))
+  /** As they are now, for who writes a segment anew: whether a row of it is removed; undefined where none is. */
+  removedIn(number: number): ((row: number) => boolean) | undefined {
+    return this.removals.snapshot(number)
+  }
+
+  /**
+   * Lists written segments in the place of others, in one transaction with what `also` does. `removedIn` was called when writing
+   * them began. Where it throws they are dropped.
+   */
+  replace(from: readonly number[], written: readonly ListedSegment[], also?: () => void): void {
+    const gone = new Set(from)
+    try {
+      this.#change(
+        ({ segments }) => [...segments.filter(({ number }) => !gone.has(number)), ...written],
+        () => {
+          this.removals.moved(
+            from,
+            written.map(({ number }) => number),
+          )
+          also?.()
+        },
+      )
+    } catch (error) {
+      this.drop(written)
+      throw error
+    }
+    for (const number of from) this.#retired.push(segmentPath(this.segments.folder, number))
   }
 
   /** The lowest level that has too many segments: the oldest of them. */
@@ -215,30 +242,12 @@ export class SegmentKeeper {
     const open = this.segments.all()
     const sources = from.flatMap(({ number }) => {
       const segment = open[segments.findIndex((one) => one.number === number)]
-      const isRemoved = this.removals.snapshot(number)
+      const isRemoved = this.removedIn(number)
       return segment === undefined ? [] : [{ segment, ...(isRemoved === undefined ? {} : { isRemoved }) }]
     })
     const number = this.#take()
     const level = Math.max(...from.map((segment) => segment.level)) + 1
     return { from, level, number, steps: mergeSegments(sources, segmentPath(this.segments.folder, number)) }
-  }
-
-  #replace({ from, level, number }: Merging, { rows, bytes }: WrittenSegment): void {
-    const gone = new Set(from.map((segment) => segment.number))
-    const path = segmentPath(this.segments.folder, number)
-    try {
-      this.#change(
-        ({ segments }) => [
-          ...segments.filter((segment) => !gone.has(segment.number)),
-          { number, level, rows, bytes },
-        ],
-        () => this.removals.moved([...gone], { number, path }),
-      )
-    } catch (error) {
-      rmSync(path, { force: true })
-      throw error
-    }
-    this.#retired.push(...[...gone].map((one) => segmentPath(this.segments.folder, one)))
   }
 
   /** Whether the disk has room for so many bytes, and some more. */

@@ -19,6 +19,10 @@ export class WordTable {
   readonly #heads: WordBlock
   readonly #block: WordBlock
   #loaded = -1
+  /** For who saves what can be read: pages of the table that are damaged hide only the words of their own blocks. */
+  skipsDamage = false
+  /** Which pages of the table are sound, of those that `skipsDamage` had to know. */
+  readonly #pages = new Map<number, boolean>()
 
   constructor(
     private readonly file: CheckedFile,
@@ -106,7 +110,8 @@ export class WordTable {
     let low = 0
     let high = this.footer.wordBlockCount - 1
     while (low < high) {
-      const middle = (low + high + 1) >>> 1
+      const middle = this.#between(low, high)
+      if (middle === low) break
       if (this.#codedBefore(middle) <= number) low = middle
       else high = middle - 1
     }
@@ -122,6 +127,30 @@ export class WordTable {
       Math.floor(this.footer.words / pageBytes),
       `has no word ${number}`,
     )
+  }
+
+  /** A block behind `low`, up to `high`, whose entry of the table can be read, about in the middle; `low` where there is none. */
+  #between(low: number, high: number): number {
+    const middle = (low + high + 1) >>> 1
+    if (!this.skipsDamage) return middle
+    const entriesOfPage = Math.ceil(pageBytes / tableEntryBytes)
+    for (let distance = 0; distance <= high - low; distance += entriesOfPage) {
+      for (const block of [middle + distance, middle - distance]) {
+        if (block > low && block <= high && this.#isReadable(block)) return block
+      }
+    }
+    // The ends of what is left are in other pages than the middle, perhaps.
+    return [high, low + 1].find((block) => this.#isReadable(block)) ?? low
+  }
+
+  #isReadable(block: number): boolean {
+    const start = this.footer.wordBlocks + block * tableEntryBytes
+    return [start, start + tableEntryBytes - 1].every((place) => {
+      const page = Math.floor(place / pageBytes)
+      const isSound = this.#pages.get(page) ?? this.file.isSound(page)
+      this.#pages.set(page, isSound)
+      return isSound
+    })
   }
 
   /** Words from `place` on, in order, until `look` says that it has seen enough. It may not look words up meanwhile. */

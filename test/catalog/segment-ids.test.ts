@@ -67,7 +67,7 @@ t.test('what segments have is remembered some ids at a time, and found meanwhile
   // Merged: not read a second time.
   const merged = counted(3, 0, 5000)
   live = [merged.live, other.live]
-  ids.moved([1], 3)
+  ids.moved([1], [3])
   ids.tend(1000)
   t.equal(merged.seen.read, 0)
   t.equal(ids.find(idOf(17))?.live.number, 3)

@@ -1,18 +1,14 @@
 /** Bits flip in segments of the index: blocks whose rows are lost leave it, so that they are fetched anew. */
 import { strict as assert } from 'node:assert'
-import { closeSync, cpSync, openSync, readSync, writeSync } from 'node:fs'
+import { cpSync } from 'node:fs'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import t, { type Test } from 'tap'
 import { Chain } from '../../bench/index/chain.js'
 import { systemClock } from '../../src/actor/clock.js'
 import { CatalogKeeper } from '../../src/catalog/catalog-keeper.js'
-import { Generations } from '../../src/catalog/generations.js'
 import { checkIndex } from '../../src/catalog/index-check.js'
-import { compactIndex } from '../../src/catalog/index-compact.js'
-import { ChainIndex } from '../../src/catalog/index-reader.js'
-import { openIndexTables } from '../../src/catalog/index-tables.js'
-import { openCatalogTables } from '../../src/catalog/tables.js'
+import type { ChainIndex } from '../../src/catalog/index-reader.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { pageBytes } from '../../src/index/checked-file.js'
 import { sections } from '../../src/index/footer.js'
@@ -20,60 +16,18 @@ import { salvagedRows } from '../../src/index/salvaged-rows.js'
 import { Segment } from '../../src/index/segment.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
-import { blockMessage, itemsMessage, openHouse } from './index-model.js'
+import { faultsIn, filled, flipBit, logOf, messagesOf, opened, unseen } from './damaged-index.js'
 
 const merges = { segmentsAlike: 64, levelMax: 1 }
 const flush = { rows: 400, forkDepth: 3, merges }
 const blocks = [...new Chain({ items: 600, itemsPerBundle: 30, bundlesPerBlock: 2, seed: 4 }).blocks()]
-const messagesOf = ({ block, transactions, bundles }: (typeof blocks)[number]) => [
-  blockMessage(block, transactions),
-  ...bundles.map(({ rootId, items }) => itemsMessage(rootId, items)),
-]
-
-/** The made-up owners of the bench have addresses of their own. */
-const faultsIn = (problems: readonly string[]): string[] =>
-  problems.filter((problem) => !problem.startsWith("the owner's key"))
-
-/** An index whose stable rows are in segments. */
-async function filled(from = blocks, limits = flush): Promise<string> {
-  const house = openHouse()
-  for (const block of from) for (const message of messagesOf(block)) await house.apply([message])
-  await house.close()
-  const { environment } = openCatalogTables(house.path)
-  compactIndex(openIndexTables(environment), limits)
-  await environment.close()
-  return house.path
-}
-
-function opened(path: string) {
-  const { environment } = openCatalogTables(path)
-  const generations = new Generations()
-  const tables = openIndexTables(environment)
-  return { environment, tables, generations, index: new ChainIndex(environment, generations) }
-}
-
-function flipBit(path: string, number: number, at: number): void {
-  const file = openSync(join(path, 'segments', `segment-${number}`), 'r+')
-  const byte = Buffer.alloc(1)
-  readSync(file, byte, 0, 1, at)
-  byte[0] = (byte[0] as number) ^ 16
-  writeSync(file, byte, 0, 1, at)
-  closeSync(file)
-}
-
 /** A byte in the middle of a page that has only rows. */
 function placeOfRows({ footer }: Segment): number {
   return (Math.ceil(footer.rows / pageBytes) + 2) * pageBytes + 777
 }
 
-function logOf() {
-  const lines: { readonly about: object; readonly words: string | undefined }[] = []
-  const note = (about: object, words?: string): void => void lines.push({ about, words })
-  return { lines, log: { info: () => undefined, warn: note, error: note } }
-}
-
 t.test('blocks whose rows are damaged leave the index, and are as before when they come again', async (t) => {
-  const path = await filled()
+  const path = await filled(blocks, flush)
   const before = opened(path)
   const rows = before.index.stretch(0, 0xff_ffff, undefined, 100_000)
   const counts = before.index.counts()
@@ -84,7 +38,7 @@ t.test('blocks whose rows are damaged leave the index, and are as before when th
   if (first === undefined) throw new Error('no segment')
   flipBit(path, first.number, placeOfRows(first.segment))
   const own = Segment.open(first.segment.file.path) as Segment
-  const lost = [...salvagedRows(own)].flatMap((one) => ('height' in one ? [one.height] : []))
+  const lost = [...salvagedRows(own)].flatMap((one) => ('lost' in one ? [one.from] : []))
   own.close()
   t.ok(lost.length > 5 && lost.length < 200, `${lost.length} rows are lost`)
   const heights = new Set(lost)
@@ -161,9 +115,6 @@ function wholeIndex(): Promise<Whole> {
   return made
 }
 
-const unseen = (all: readonly { readonly seenSeconds: number }[]) =>
-  all.map((row) => ({ ...row, seenSeconds: 0 }))
-
 /** Flips bits of a copy, lets the keeper mend it, and brings the blocks again that left; how many rows were lost. */
 async function mended(t: Test, name: string, places: readonly number[]): Promise<number> {
   const { path: source, rows: wholeRows, number } = await wholeIndex()
@@ -226,7 +177,7 @@ t.test('damage in two segments, and in two parts, is mended', async (t) => {
   const { rows, words, groups, starts } = (await wholeIndex()).segment.footer
   t.ok((await mended(t, 'words and rows', [words + 50, rows + 3 * pageBytes])) > 0)
   t.ok((await mended(t, 'groups and starts', [groups + 4100, starts + 10])) > 0)
-  const path = await filled()
+  const path = await filled(blocks, flush)
   const { environment, tables, generations, index } = opened(path)
   const live = tables.segments.all()
   t.ok(live.length > 1)

@@ -2,7 +2,8 @@ import { strict as assert } from 'node:assert'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { DamagedSegment } from '../../src/index/checked-file.js'
+import { DamagedSegment, pageBytes } from '../../src/index/checked-file.js'
+import { salvagedRows } from '../../src/index/salvaged-rows.js'
 import { Segment } from '../../src/index/segment.js'
 import { random } from '../property.js'
 import { scratch } from '../scratch.js'
@@ -82,4 +83,33 @@ t.test('a segment that was cut off, or is another file, is not opened', async (t
     t.throws(() => Segment.open(path), DamagedSegment, `${size} bytes`)
   }
   t.equal(Segment.open(join(folder, 'nowhere')), undefined)
+})
+
+t.test('a damaged page of the table of words hides the words of its own blocks only', async (t) => {
+  const many = unique(
+    Array.from({ length: 60_000 }, (_, number) => {
+      const owner = Buffer.alloc(32)
+      owner.writeUInt32BE(Math.imul(number >> 1, 0x9e37_79b1) >>> 0, 0)
+      return plainRow(number, { owner, tags: [] })
+    }),
+  )
+  const large = segmentOf(folder, many)
+  const { wordBlocks, rows: end } = large.footer
+  const pages = Math.floor((end - wordBlocks) / pageBytes)
+  t.ok(pages > 2, `${pages} pages`)
+  const flipped = readFileSync(large.file.path)
+  const place = Math.floor((wordBlocks + end) / 2)
+  flipped[place] = (flipped[place] as number) ^ 1
+  const path = join(folder, 'damaged-table')
+  writeFileSync(path, flipped)
+  const damaged = Segment.open(path) as Segment
+  let lost = 0
+  let number = 0
+  for (const one of salvagedRows(damaged)) {
+    if ('lost' in one) lost += one.lost
+    else assert.deepEqual(one.row.owner, many[number]?.owner)
+    number += 1
+  }
+  t.equal(number, many.length)
+  t.ok(lost > 0 && lost < (2 * many.length) / pages, `${lost} rows of ${many.length} are lost`)
 })
