@@ -8,6 +8,7 @@ import type { ClickhouseClient } from '../clickhouse/clickhouse-client.js'
 import { wholeHeights } from '../clickhouse/heights.js'
 import { ensureTables, IndexPush, type PushProgress } from '../clickhouse/index-push.js'
 import { missingHeights } from '../clickhouse/stable-writer.js'
+import { fillWholeRows } from '../clickhouse/whole-rows.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { folders } from '../threads/folders.js'
 import { openClickhouse } from '../threads/open-clickhouse.js'
@@ -50,6 +51,12 @@ async function pushed(
 ): Promise<number> {
   const made = await ensureTables(client)
   if (isRefusal(made)) return refused(made)
+  const filling = new Progress('whole rows', systemClock)
+  const filled = await fillWholeRows(client, (height, { from, to }) => {
+    filling.show(height - from + 1, to - from + 1, `up to height ${height}`)
+    return true
+  })
+  if (isRefusal(filled)) return refused(filled)
   const before = await wholeHeights(client)
   if (isRefusal(before)) return refused(before)
   const range = missingHeights(index, forkDepth, before, wanted)

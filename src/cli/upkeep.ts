@@ -26,9 +26,9 @@ Usage: sluice index check
   compact  moves stable rows into segments, merges these, and rewrites the tables without unused space, into a new file that
            replaces the old one; the gateway must not run
   stats    prints what each part of the index takes on disk; may run while the gateway runs
-  push     writes heights that no fork can replace into ClickHouse (CLICKHOUSE_URL): makes the tables that are missing, begins
-           behind what is there, and may run while the gateway runs. What is written again counts once. Killed at any moment, a
-           second run continues from the last record
+  push     writes heights that no fork can replace into ClickHouse (CLICKHOUSE_URL): makes the tables that are missing, fills
+           that of whole rows where it is new, begins behind what is there, and may run while the gateway runs. What is written
+           again counts once. Killed at any moment, a second run continues from the last record
   take-over
            counts heights as whole that the importer of ar-io-node has written into ClickHouse, and looks up the tags of their
            rows. Name none that it has not written with all items and transactions: what is missing there is in no answer

@@ -1,10 +1,11 @@
 import type { Clock } from '../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { ClickhouseClient } from './clickhouse-client.js'
-import { tagLinesStatement } from './clickhouse-schema.js'
-import { recordHeights, type StableHeights, wholeHeights, withHeights } from './heights.js'
+import { tagLinesStatement, wholeRowsStatement } from './clickhouse-schema.js'
+import { recordedHeights, recordHeights, type StableHeights, wholeHeights, withHeights } from './heights.js'
 import { ensureTables } from './index-push.js'
 import { RowBinaryFault, RowBinaryReader } from './row-binary.js'
+import { fillWholeRows } from './whole-rows.js'
 
 /** Heights whose tags are looked up in one statement. */
 const heightsEach = 500
@@ -31,12 +32,20 @@ export async function takeForeignRows(
   if (isRefusal(made)) return made
   const found = await foundHeights(client, wanted)
   if (found === undefined || isRefusal(found)) return found
+  const known = await recordedHeights(client)
+  if (isRefusal(known)) return known
+  // Rows that were restored or attached have passed no view. Where it is not filled yet, all rows are missing.
+  const linesOf = known.hasWholeRows ? [tagLinesStatement, wholeRowsStatement] : [tagLinesStatement]
   for (let from = found.from; from <= found.to; from += heightsEach) {
     const to = Math.min(found.to, from + heightsEach - 1)
-    const written = await client.write(tagLinesStatement({ from, to }), undefined, writeSettings)
-    if (isRefusal(written)) return written
+    for (const statementOf of linesOf) {
+      const written = await client.write(statementOf({ from, to }), undefined, writeSettings)
+      if (isRefusal(written)) return written
+    }
     onHeight(to, found)
   }
+  const filled = await fillWholeRows(client, () => true)
+  if (isRefusal(filled)) return filled
   const before = await wholeHeights(client)
   if (isRefusal(before)) return before
   const version = Math.max(Math.floor(clock.now()), (before?.version ?? 0) + 1)

@@ -1,6 +1,6 @@
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { ClickhouseClient } from './clickhouse-client.js'
-import { heightsTable } from './clickhouse-schema.js'
+import { heightsTable, wholeRowsMark } from './clickhouse-schema.js'
 import { RowBinaryFault, RowBinaryReader } from './row-binary.js'
 
 /** Heights, both inclusive. */
@@ -17,6 +17,14 @@ export interface WholeHeights extends StableHeights {
   readonly version: number
 }
 
+/** What is recorded. */
+export interface RecordedHeights {
+  /** The highest heights that are there without a gap; undefined: nobody has recorded any. */
+  readonly heights: WholeHeights | undefined
+  /** The table of whole rows has all rows. */
+  readonly hasWholeRows: boolean
+}
+
 const answerMaxBytes = 2 ** 20
 const rowsUnknown = 2 ** 53 - 1
 
@@ -24,6 +32,14 @@ const rowsUnknown = 2 ** 53 - 1
 export async function wholeHeights(
   client: Pick<ClickhouseClient, 'ask'>,
 ): Promise<WholeHeights | undefined | Refusal> {
+  const recorded = await recordedHeights(client)
+  return isRefusal(recorded) ? recorded : recorded.heights
+}
+
+/** All that is recorded of heights. Never rejects. */
+export async function recordedHeights(
+  client: Pick<ClickhouseClient, 'ask'>,
+): Promise<RecordedHeights | Refusal> {
   const bytes = await client.ask(
     'SELECT from_height, argMax(to_height, version), argMax(row_count, version), max(version) ' +
       `FROM ${heightsTable} GROUP BY from_height FORMAT RowBinary`,
@@ -37,7 +53,8 @@ export async function wholeHeights(
       const [low, high, rows, version] = [from.u32(), from.u32(), from.u64(), from.u64()]
       found.push({ from: low, to: high, rows: rows === rowsUnknown ? undefined : rows, version })
     }
-    return joinedHeights(found)
+    const mark = found.find((one) => one.from === wholeRowsMark.from && one.to === wholeRowsMark.to)
+    return { heights: joinedHeights(found), hasWholeRows: mark?.rows === 1 }
   } catch (error) {
     if (!(error instanceof RowBinaryFault) && !(error instanceof RangeError)) throw error
     return refuse('upstream', 'upstream', `ClickHouse gave no heights: ${error.message}`)

@@ -6,6 +6,7 @@ import type { ClickhouseClient } from './clickhouse-client.js'
 import { inputTable, schemaStatements } from './clickhouse-schema.js'
 import { recordHeights, type StableHeights, wholeHeights, withHeights } from './heights.js'
 import { type Batch, PushBatches, type PushLimits } from './push-batches.js'
+import { lacksWholeRows, markIfEmpty } from './whole-rows.js'
 
 export const pushLimits: PushLimits = { rows: 100_000, bytes: 64 * 2 ** 20 }
 
@@ -27,12 +28,16 @@ const writtenAtOnce = 3
 const writeSettings = { optimize_on_insert: 0, parallel_view_processing: 1, async_insert: 0 }
 
 /** Makes the tables that are missing. */
-export async function ensureTables(client: Pick<ClickhouseClient, 'write'>): Promise<'done' | Refusal> {
+export async function ensureTables(
+  client: Pick<ClickhouseClient, 'ask' | 'write'>,
+): Promise<'done' | Refusal> {
+  const isNew = await lacksWholeRows(client)
+  if (isRefusal(isNew)) return isNew
   for (const statement of schemaStatements()) {
     const made = await client.write(statement)
     if (isRefusal(made)) return made
   }
-  return 'done'
+  return isNew ? markIfEmpty(client) : 'done'
 }
 
 /** A batch that is being written. */

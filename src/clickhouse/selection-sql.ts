@@ -1,7 +1,14 @@
 import type { Row } from '../catalog/row.js'
 import { heightOf, indexOf, isItemKey, rowKeyBytes, rowKeyIdBytes } from '../catalog/row-key.js'
 import type { Selection, TagSelection } from '../catalog/selection.js'
-import { bundleWord, chainOrder, type RowTable, tagHash, tagTable } from './clickhouse-schema.js'
+import {
+  bundleWord,
+  chainOrder,
+  type RowTable,
+  tagHash,
+  tagTable,
+  wholeRowTable,
+} from './clickhouse-schema.js'
 import type { StableHeights } from './heights.js'
 import { columnList, Sql, type SqlPart, sql, sqlList } from './sql.js'
 
@@ -46,6 +53,11 @@ export function onlyWord(wanted: Selection): Word | undefined {
   return count === 1 && Object.keys(others).length === 0 ? lookUpWords(wanted)[0] : undefined
 }
 
+/** Whether all conditions of a selection are about the place of a row in the chain. */
+export function isOfHeights({ bundledIn, minHeight: _, maxHeight: __, ...others }: Selection): boolean {
+  return Object.keys(others).length === 0 && (bundledIn === undefined || bundledIn === null)
+}
+
 /** Whether a row is meant, and not only one whose tag has the same hash. */
 export function isMeant({ tags, place }: Row, { name, values, isBundle }: Word): boolean {
   const isOne = (bytes: Uint8Array): boolean => values.some((value) => Buffer.compare(value, bytes) === 0)
@@ -53,7 +65,10 @@ export function isMeant({ tags, place }: Row, { name, values, isBundle }: Word):
   return tags.some((tag) => Buffer.compare(tag.name, name) === 0 && isOne(tag.value))
 }
 
-/** The statement that gives rows of a selection in order: those of the stretch, at most `limit`. */
+/**
+ * The statement that gives rows of a selection in order: those of the stretch, at most `limit`, out of the four tables and with
+ * these columns.
+ */
 export function rowsSql(
   columns: readonly string[],
   wanted: Selection,
@@ -63,20 +78,60 @@ export function rowsSql(
 ): Sql {
   const all = columnList(columns)
   const word = onlyWord(wanted)
-  const order = (lead: readonly string[]): Sql => orderSql([...lead, ...chainOrder], stretch.backwards)
-  if (word !== undefined) {
-    // The keys that are wanted, and then their rows. Copies of a key count once.
-    const allHashes = hashesOf(word)
-    // Many at once have no common order by hash and place.
-    const lead = allHashes.length > branchesMax ? [] : ['tag_hash']
-    const keys = branches(allHashes, (hashes) => {
-      const where = sqlList([sql`tag_hash IN (${hashes})`, ...stretchSql(stretch)], 'and')
-      return sql`SELECT DISTINCT ${key} FROM ${columnList([tagTable])} WHERE ${where} ${order(lead)} LIMIT ${limit}`
-    })
-    const heights = sql`height BETWEEN ${stretch.from} AND ${stretch.to}`
-    const inner = sql`SELECT DISTINCT ${key} FROM (${keys}) ${order([])} LIMIT ${limit}`
-    return sql`SELECT ${all} FROM transactions WHERE ${heights} AND (${key}) IN (${inner}) ${order([])}`
+  if (word === undefined) return drivenSql(all, wanted, rare, stretch, limit)
+  return sql`SELECT ${all} FROM transactions WHERE ${withKeys(wordKeysSql(word, stretch, limit), stretch)}`
+}
+
+/**
+ * The same out of the table of whole rows: each row is one value. At most `limit` rows where all conditions are of heights, else
+ * at most so many keys, with all copies of their rows.
+ */
+export function wholeRowsSql(
+  wanted: Selection,
+  rare: Word | undefined,
+  stretch: Stretch,
+  limit: number,
+): Sql {
+  const from = columnList([wholeRowTable])
+  if (isOfHeights(wanted)) {
+    const where = sqlList(conditionsOf(wanted, undefined, stretch), 'and')
+    return sql`SELECT row FROM ${from} WHERE ${where} ${orderSql(chainOrder, stretch.backwards)} LIMIT ${limit}`
   }
+  const word = onlyWord(wanted)
+  const keys =
+    word === undefined
+      ? drivenSql(sql`DISTINCT ${key}`, wanted, rare, stretch, limit)
+      : wordKeysSql(word, stretch, limit)
+  return sql`SELECT row FROM ${from} WHERE ${withKeys(keys, stretch)}`
+}
+
+/** Rows with these keys, in order. */
+function withKeys(keys: Sql, { from, to, backwards }: Stretch): Sql {
+  return sql`height BETWEEN ${from} AND ${to} AND (${key}) IN (${keys}) ${orderSql(chainOrder, backwards)}`
+}
+
+/** The keys of rows that have a tag or lie in a bundle. Copies of a key count once. */
+function wordKeysSql(word: Word, stretch: Stretch, limit: number): Sql {
+  const order = (lead: readonly string[]): Sql => orderSql([...lead, ...chainOrder], stretch.backwards)
+  const allHashes = hashesOf(word)
+  // Many at once have no common order by hash and place.
+  const lead = allHashes.length > branchesMax ? [] : ['tag_hash']
+  const keys = branches(allHashes, (hashes) => {
+    const where = sqlList([sql`tag_hash IN (${hashes})`, ...stretchSql(stretch)], 'and')
+    return sql`SELECT DISTINCT ${key} FROM ${columnList([tagTable])} WHERE ${where} ${order(lead)} LIMIT ${limit}`
+  })
+  return sql`SELECT DISTINCT ${key} FROM (${keys}) ${order([])} LIMIT ${limit}`
+}
+
+/** What is selected of the rows of any other selection, out of the table that is sorted by what it names. */
+function drivenSql(
+  all: Sql,
+  wanted: Selection,
+  rare: Word | undefined,
+  stretch: Stretch,
+  limit: number,
+): Sql {
+  const order = (lead: readonly string[]): Sql => orderSql([...lead, ...chainOrder], stretch.backwards)
   const where = conditionsOf(wanted, rare, stretch)
   if (wanted.ids !== undefined) {
     // Of an id that has moved, only its latest row counts.

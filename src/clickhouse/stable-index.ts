@@ -6,20 +6,23 @@ import type { Selection } from '../catalog/selection.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { Recent } from '../store/recent.js'
 import type { Asker, ClickhouseClient } from './clickhouse-client.js'
-import { type StableHeights, type WholeHeights, wholeHeights } from './heights.js'
+import { readColumns } from './clickhouse-schema.js'
+import { type RecordedHeights, recordedHeights, type StableHeights, type WholeHeights } from './heights.js'
 import { RowBinaryFault, RowBinaryReader } from './row-binary.js'
 import {
   countSql,
   isMeant,
+  isOfHeights,
   lookUpWords,
   onlyWord,
   rowsSql,
   type Stretch,
   type Word,
+  wholeRowsSql,
   wordCountsSql,
 } from './selection-sql.js'
 import type { Sql } from './sql.js'
-import { readColumns, readRow, type StableRow } from './stable-row.js'
+import { readRow, type StableRow } from './stable-row.js'
 
 /** A page of rows that ClickHouse has. */
 export interface StableRequest {
@@ -42,10 +45,11 @@ const heightsForMs = 5000
 /** What is wrong is in the log, but not once for each query. */
 const warnEachMs = 10_000
 const nothing: Page<StableRow> = { entries: [], more: false }
+const nothingRecorded: RecordedHeights = { heights: undefined, hasWholeRows: false }
 
 /** The rows of stable heights that ClickHouse has, as queries read them. Never rejects for what ClickHouse does. */
 export class StableIndex {
-  #known: { readonly heights: WholeHeights | undefined; readonly sinceMs: number } | undefined
+  #known: (RecordedHeights & { readonly sinceMs: number }) | undefined
   #warnedMs = Number.NEGATIVE_INFINITY
   #reading: Promise<WholeHeights | undefined | Refusal> | undefined
   readonly #rare = new Recent<string, { readonly count: number; readonly sinceMs: number }>(rareKept)
@@ -68,15 +72,16 @@ export class StableIndex {
   }
 
   async #read(): Promise<WholeHeights | undefined | Refusal> {
-    const read = await wholeHeights(this.client)
+    const read = await recordedHeights(this.client)
     this.#reading = undefined
-    const found = isRefusal(read) && read.refused === 'unknown' ? undefined : read
-    if (isRefusal(found)) return found
+    const recorded = isRefusal(read) && read.refused === 'unknown' ? nothingRecorded : read
+    if (isRefusal(recorded)) return recorded
+    const found = recorded.heights
     const before = this.#known?.heights
     if (this.#known === undefined || before?.to !== found?.to || before?.from !== found?.from) {
       this.log.info({ from: found?.from, to: found?.to }, 'heights of the index that ClickHouse has')
     }
-    this.#known = { heights: found, sinceMs: this.clock.monotonic() }
+    this.#known = { ...recorded, sinceMs: this.clock.monotonic() }
     return found
   }
 
@@ -105,14 +110,13 @@ export class StableIndex {
     let from = stretch
     for (let round = 0; round < roundsMax; round += 1) {
       const most = (limit + 1 - entries.length) * 2 ** round
-      const read = await this.#rowsOf(rowsSql(readColumns, wanted, rare, from, most), from, asker)
+      const read = await this.#rowsOf(wanted, rare, from, most, asker)
       if (isRefusal(read)) return read
-      const { rows, given } = read
+      const { rows, isEnd } = read
       // By the hash of a tag rows of another one may be found.
       entries.push(...(word === undefined ? rows : rows.filter(({ row }) => isMeant(row, word))))
       if (entries.length > limit) return { entries: entries.slice(0, limit), more: true }
       const last = rows.at(-1)
-      const isEnd = (word === undefined ? given : rows.length) < most
       if (isEnd || last === undefined) return { entries, more: false }
       from = { ...from, after: last.row.key }
     }
@@ -170,16 +174,32 @@ export class StableIndex {
     return best?.word
   }
 
+  /** Rows of a part of the selection: of `most` keys at most, or as many with their copies. `isEnd`: there are no more. */
   async #rowsOf(
-    statement: Sql,
+    wanted: Selection,
+    rare: Word | undefined,
     stretch: Stretch,
+    most: number,
     asker: Asker | undefined,
-  ): Promise<{ readonly rows: readonly StableRow[]; readonly given: number } | Refusal> {
-    const given = await this.#answered(statement, readRow, asker, pageMaxBytes)
-    if (isRefusal(given)) return given
+  ): Promise<{ readonly rows: readonly StableRow[]; readonly isEnd: boolean } | Refusal> {
+    const known = this.#known
+    const isWhole = known?.hasWholeRows === true
+    const statement = isWhole
+      ? wholeRowsSql(wanted, rare, stretch, most)
+      : rowsSql(readColumns, wanted, rare, stretch, most)
+    // Whole rows are RowBinary in themselves, and stand one behind the other.
+    const format = isWhole ? 'RawBLOB' : 'RowBinary'
+    const given = await this.#answered(statement, readRow, asker, pageMaxBytes, format)
+    if (isRefusal(given)) {
+      if (!isWhole || given.refused !== 'unknown') return given
+      // The table was removed: the others have all rows.
+      this.#known = { ...known, hasWholeRows: false }
+      return this.#rowsOf(wanted, rare, stretch, most, asker)
+    }
     const rows = withoutCopies(given)
-    if (isInOrder(rows, stretch)) return { rows, given: given.length }
-    return this.#wrong('rows are not in order')
+    if (!isInOrder(rows, stretch)) return this.#wrong('rows are not in order')
+    const isByKeys = isWhole ? !isOfHeights(wanted) : onlyWord(wanted) !== undefined
+    return { rows, isEnd: (isByKeys ? rows.length : given.length) < most }
   }
 
   /** What a statement gives, each row by `read`. */
@@ -188,8 +208,9 @@ export class StableIndex {
     read: (from: RowBinaryReader) => Row,
     asker: Asker | undefined,
     maxBytes = smallMaxBytes,
+    format = 'RowBinary',
   ): Promise<Row[] | Refusal> {
-    const bytes = await this.client.ask(`${statement.text} FORMAT RowBinary`, maxBytes, readSettings, asker)
+    const bytes = await this.client.ask(`${statement.text} FORMAT ${format}`, maxBytes, readSettings, asker)
     if (isRefusal(bytes)) {
       if (bytes.refused !== 'too-large' && bytes.refused !== 'busy') this.#warn(bytes.message)
       return bytes

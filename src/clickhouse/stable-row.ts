@@ -118,34 +118,6 @@ export interface StableRow {
   readonly insertedSeconds: number
 }
 
-/** The columns that `readRow` reads, in its order. */
-export const readColumns: readonly string[] = [
-  'height',
-  'block_transaction_index',
-  'is_data_item',
-  'id',
-  'anchor',
-  'owner_address',
-  'target',
-  'quantity',
-  'reward',
-  'data_size',
-  'format',
-  'data_root',
-  'parent_id',
-  'block_indep_hash',
-  'block_timestamp',
-  'block_previous_block',
-  'indexed_at',
-  'inserted_at',
-  'offset',
-  'data_offset',
-  'owner',
-  'signature_type',
-  'root_parent_offset',
-  'tags',
-]
-
 /**
  * Reads a row and checks its shape: lengths of ids and hashes, places within bounds. What it says is not proven by that. Throws a
  * RowBinaryFault.

@@ -6,6 +6,7 @@ import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { ClickhouseClient } from './clickhouse-client.js'
 import { type StableHeights, type WholeHeights, wholeHeights } from './heights.js'
 import { ensureTables, IndexPush } from './index-push.js'
+import { fillWholeRows } from './whole-rows.js'
 
 /** What a writer of the index says of itself. */
 export interface WriterState {
@@ -159,6 +160,11 @@ export class StableWriter {
     if (!this.#hasTables) {
       const made = await ensureTables(client)
       if (isRefusal(made)) return made
+      const filled = await fillWholeRows(client, async () => {
+        this.#say({ wellMs: this.options.clock.now() })
+        return !this.#isClosed && (await this.options.leads())
+      })
+      if (isRefusal(filled)) return filled
       this.#hasTables = true
     }
     const nowMs = this.options.clock.monotonic()

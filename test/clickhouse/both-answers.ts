@@ -1,9 +1,10 @@
 /** What tests of answers out of two indexes have in common: one of the rig alone, and one with older blocks in ClickHouse. */
 import assert from 'node:assert/strict'
 import { systemClock } from '../../src/actor/clock.js'
-import { rowTables } from '../../src/clickhouse/clickhouse-schema.js'
+import { heightsTable, rowTables, tagTable, wholeRowTable } from '../../src/clickhouse/clickhouse-schema.js'
 import { ensureTables, IndexPush } from '../../src/clickhouse/index-push.js'
 import type { StableIndex } from '../../src/clickhouse/stable-index.js'
+import { fillWholeRows } from '../../src/clickhouse/whole-rows.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { GraphqlOverHttp } from '../../src/query/graphql-over-http.js'
 import { noHeaders } from '../../src/query/headers.js'
@@ -29,7 +30,7 @@ async function done(client: ReturnType<ClickhouseEngine['client']>, statement: s
 export async function push(engine: ClickhouseEngine, rig: Rig): Promise<{ from: number; to: number }> {
   const client = engine.client()
   await ensureTables(client)
-  for (const table of [...Object.keys(rowTables), 'sluice_tags', 'sluice_heights'])
+  for (const table of [...Object.keys(rowTables), tagTable, wholeRowTable, heightsTable])
     await done(client, `TRUNCATE TABLE ${table}`)
   const top = rig.index.topHeight() ?? 0
   const to = top - 1 - below(4)
@@ -41,6 +42,9 @@ export async function push(engine: ClickhouseEngine, rig: Rig): Promise<{ from: 
   if (isRefusal(pushed) || pushed === 'replaced') throw new Error(JSON.stringify(pushed))
   // Copies of some rows that no merge has dropped yet.
   if (chance(0.7)) await pushing.run({ from: Math.max(from, to - 4), to }, () => undefined)
+  // Else readers use the other tables, as in a database of before.
+  const filled = chance(0.7) ? await fillWholeRows(client, () => true) : 'done'
+  if (isRefusal(filled)) throw new Error(filled.message)
   return { from, to }
 }
 

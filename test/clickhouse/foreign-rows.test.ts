@@ -3,11 +3,18 @@ import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { endlessEffort } from '../../src/catalog/effort.js'
 import type { Selection } from '../../src/catalog/selection.js'
-import { rowTables } from '../../src/clickhouse/clickhouse-schema.js'
+import {
+  heightsTable,
+  inputTable,
+  rowTables,
+  tagTable,
+  wholeRowTable,
+} from '../../src/clickhouse/clickhouse-schema.js'
 import { takeForeignRows } from '../../src/clickhouse/foreign-rows.js'
-import { wholeHeights } from '../../src/clickhouse/heights.js'
+import { recordedHeights, wholeHeights } from '../../src/clickhouse/heights.js'
 import { ensureTables, IndexPush } from '../../src/clickhouse/index-push.js'
 import { StableIndex } from '../../src/clickhouse/stable-index.js'
+import { fillWholeRows } from '../../src/clickhouse/whole-rows.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { type ClickhouseEngine, clickhouseAbsent, startClickhouse } from '../engines/clickhouse.js'
 import { openChainHouse } from './house.js'
@@ -39,7 +46,8 @@ t.test('rows that an importer has written are read, and extended', clickhouseAbs
   await push.run({ from, to }, () => undefined)
   // The importer makes the four tables only, and leaves copies until they are merged.
   for (const name of Object.keys(rowTables)) await done(client, `DROP VIEW sluice_rows_${name}`)
-  for (const name of ['sluice_tags_view', 'sluice_tags', 'sluice_heights', 'sluice_rows'])
+  const own = [tagTable, wholeRowTable]
+  for (const name of [...own.map((table) => `${table}_view`), ...own, heightsTable, inputTable])
     await done(client, `DROP TABLE ${name}`)
   for (const name of Object.keys(rowTables))
     await done(client, `INSERT INTO ${name} SELECT * REPLACE (inserted_at + 10 AS inserted_at) FROM ${name}`)
@@ -51,6 +59,8 @@ t.test('rows that an importer has written are read, and extended', clickhouseAbs
   t.match(await wholeHeights(client), { from, to, rows: rows.length })
 
   const stable = new StableIndex(client, systemClock, quiet)
+  t.match(await stable.heights(), { from, to })
+  t.match(await recordedHeights(client), { hasWholeRows: true })
   const keysOf = async (wanted: Selection): Promise<[there: string[], here: string[]]> => {
     const page = { backwards: true, limit: 10_000 }
     const there = await stable.rows(wanted, page, { from, to })
@@ -80,6 +90,22 @@ t.test('rows that an importer has written are read, and extended', clickhouseAbs
     t.same(there, here, name)
   }
 
+  // As a release of before has left it: all machines read the other tables, also one that knows of whole rows.
+  for (const name of [`${wholeRowTable}_view`, wholeRowTable]) await done(client, `DROP TABLE ${name}`)
+  const late = new StableIndex(client, systemClock, quiet)
+  await late.heights()
+  for (const [name, wanted] of Object.entries(selections)) {
+    const page = { backwards: true, limit: 10_000 }
+    const there = await late.rows(wanted, page, { from, to })
+    if (isRefusal(there)) throw new Error(there.message)
+    t.equal(there.entries.length, (await keysOf(wanted))[1].length, `${name}, without whole rows`)
+  }
+  t.equal(await ensureTables(client), 'done')
+  t.match(await recordedHeights(client), { hasWholeRows: false }, 'the new table is empty')
+  t.equal(await fillWholeRows(client, () => false), 'done')
+  t.match(await recordedHeights(client), { hasWholeRows: false }, 'it was not filled to its end')
+  t.equal(await fillWholeRows(client, () => true), 'done')
+  t.match(await recordedHeights(client), { hasWholeRows: true })
   await new IndexPush(client, index, systemClock).run({ from: to + 1, to: top }, () => undefined)
   t.match(await wholeHeights(client), { from, to: top })
   t.match(

@@ -1,10 +1,15 @@
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
-import { schemaStatements } from '../../src/clickhouse/clickhouse-schema.js'
-import { wholeHeights } from '../../src/clickhouse/heights.js'
+import {
+  readColumns,
+  rowTables,
+  schemaStatements,
+  wholeRowTable,
+} from '../../src/clickhouse/clickhouse-schema.js'
+import { recordedHeights, wholeHeights } from '../../src/clickhouse/heights.js'
 import { ensureTables, IndexPush } from '../../src/clickhouse/index-push.js'
 import { RowBinaryReader } from '../../src/clickhouse/row-binary.js'
-import { readColumns, readRow, type StableRow } from '../../src/clickhouse/stable-row.js'
+import { readRow, type StableRow } from '../../src/clickhouse/stable-row.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { clickhouseAbsent, startClickhouse } from '../engines/clickhouse.js'
 import { openChainHouse } from './house.js'
@@ -15,8 +20,10 @@ type Client = ReturnType<Awaited<ReturnType<typeof startClickhouse>>['client']>
 
 async function rowsIn(client: Client, table: string): Promise<StableRow[]> {
   const order = 'height, block_transaction_index, is_data_item, id'
+  const [columns, format] =
+    table === wholeRowTable ? ['row', 'RawBLOB'] : [readColumns.join(', '), 'RowBinary']
   const bytes = await client.ask(
-    `SELECT ${readColumns.join(', ')} FROM ${table} FINAL ORDER BY ${order} FORMAT RowBinary`,
+    `SELECT ${columns} FROM ${table} FINAL ORDER BY ${order} FORMAT ${format}`,
     2 ** 26,
   )
   if (isRefusal(bytes)) throw new Error(bytes.message)
@@ -53,7 +60,8 @@ t.test('rows of stable heights are in all four tables as the index has them', cl
   t.equal(done.rows, expected.length)
   t.ok(heights.length > 2, 'in several batches')
   t.match(await wholeHeights(client), { from, to, rows: expected.length })
-  for (const table of ['transactions', 'id_transactions', 'owner_transactions', 'target_transactions']) {
+  t.match(await recordedHeights(client), { hasWholeRows: true })
+  for (const table of [...Object.keys(rowTables), wholeRowTable]) {
     const found = await rowsIn(client, table)
     t.equal(found.length, expected.length, table)
     for (const [at, { row, block }] of found.entries()) {

@@ -1,8 +1,14 @@
 import t from 'tap'
 import { heightStart } from '../../src/catalog/row-key.js'
-import { countSql, lookUpWords, rowsSql, wordCountsSql } from '../../src/clickhouse/selection-sql.js'
+import { readColumns } from '../../src/clickhouse/clickhouse-schema.js'
+import {
+  countSql,
+  lookUpWords,
+  rowsSql,
+  wholeRowsSql,
+  wordCountsSql,
+} from '../../src/clickhouse/selection-sql.js'
 import { columnList, sql, sqlList } from '../../src/clickhouse/sql.js'
-import { readColumns } from '../../src/clickhouse/stable-row.js'
 import { anySelection } from '../catalog/history.js'
 import { fc } from '../property.js'
 
@@ -27,6 +33,7 @@ t.test('values of a client are hexadecimal digits in a statement, whatever they 
       const [word] = lookUpWords(selection).filter(({ values }) => values.length > 0)
       const texts = [
         rowsSql(readColumns, selection, word, stretch, 11).text,
+        wholeRowsSql(selection, word, stretch, 11).text,
         countSql(selection, undefined, stretch).text,
         ...(word === undefined ? [] : [wordCountsSql([word], stretch, 100).text]),
       ]
