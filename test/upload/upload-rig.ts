@@ -72,6 +72,8 @@ export interface RigOptions {
   readonly turns?: { readonly threads: number; readonly requestsMax: number }
   /** What the payment service answers to a look at a payment in USDC. */
   readonly look?: UsdcPort['look']
+  /** What became of such a payment. Absent: it has failed. */
+  readonly outcome?: UsdcPort['outcome']
   /** How it settles such a payment. */
   readonly pay?: UsdcPort['pay']
   /** What the disk has for what arrives; absent: plenty. */
@@ -108,6 +110,7 @@ export async function uploadRig(
     turns,
     look,
     pay,
+    outcome,
     leftBytes = () => 1e12,
     shared,
     partsMaxBytes = 1e10,
@@ -142,6 +145,7 @@ export async function uploadRig(
     offer: tell('offer', { status: 402, json: {}, lines: '' }),
     look: look ?? tell('look', { status: 402, json: {}, lines: '' }),
     units: tell('units', { units: '1', network: 'base' }),
+    outcome: outcome ?? tell('outcome', { paid: false, state: 'failed' }),
     ...(pay === undefined ? {} : { pay }),
   } as unknown as UsdcPort
   const uploads = new Uploads(environment)
@@ -170,7 +174,7 @@ export async function uploadRig(
     verdicts: { verdictNow: async (signed) => verifyItemMessage(signed, signed.message) },
     charging: new CreditCharging(pools, credits, uploads.environment, old, systemClock, closing.signal),
     announcer: new ItemAnnouncer(undefined, closing.signal),
-    selling: new ItemSelling({ sales, clock: systemClock, logger: silentLog, log }),
+    selling: new ItemSelling({ sales, clock: systemClock, logger: silentLog, log, usdc }),
     signing,
     ...(store === undefined ? {} : { store }),
     ...(turns === undefined ? {} : { freeTurns: new FreeTurns(pools, turns, systemClock) }),

@@ -108,16 +108,17 @@ export class SoldItems {
   ): Promise<UploadAnswer> {
     const { listing } = this.parts
     const isListed = sale.item?.isBundle !== true || (await listing?.listSale(sale.item, client)) !== false
-    if (isListed) return this.#settle(sale, purchase, done)
+    if (isListed) return this.#settle(sale, purchase, done, fresh !== undefined)
     if (fresh !== undefined) await this.#drop(sale, fresh)
     return unlisted
   }
 
-  async #settle(sale: Sale, purchase: Purchase, done?: object): Promise<UploadAnswer> {
+  /** `isFirst`: no other order was sent for it. */
+  async #settle(sale: Sale, purchase: Purchase, done?: object, isFirst = false): Promise<UploadAnswer> {
     const { selling } = this.parts
     const { item } = sale
     if (item === undefined) throw new Error(`the sale ${sale.payment} is over`)
-    const paid = await purchase.settle(item.id, { request: sale.request, owner: item.owner })
+    const paid = await this.#outcome(sale, item, purchase, isFirst)
     if ('answer' in paid) {
       if (!paid.isOpen) await this.#drop(sale, item)
       return (await this.#firstReceipt(paid.first)) ?? paid.answer
@@ -134,6 +135,22 @@ export class SoldItems {
     const announced = selling.announcementOf(item)
     const accepted = { ...sold, winc: paid.winc }
     return this.acceptance.accept(accepted, charge, announced, { done, sale: { ...sale, paid } })
+  }
+
+  /**
+   * Settles the payment. An order may be refused while an earlier one, or the same one later, still settles: validity and prices
+   * end meanwhile. So only the record of the payment decides that nothing can move.
+   */
+  async #outcome(
+    sale: Sale,
+    item: AcceptedItem,
+    purchase: Purchase,
+    isFirst: boolean,
+  ): ReturnType<Purchase['settle']> {
+    const answered = await purchase.settle(item.id, { request: sale.request, owner: item.owner })
+    if (!('answer' in answered) || answered.isOpen || answered.first !== undefined) return answered
+    const became = await this.parts.selling.inquiry(sale, isFirst).settle(item.id)
+    return 'answer' in became && !became.isOpen ? answered : became
   }
 
   /** The receipt of what another machine has sold for the same request. Undefined: it is not listed, or not known now. */

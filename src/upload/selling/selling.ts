@@ -60,19 +60,22 @@ export class ItemSelling {
     return readAnnouncement(this.parts.log.folder, item)
   }
 
-  /** Looks up the state of a sale's payment, and moves nothing. An answer of status 402: nothing was paid. */
-  inquiry(sale: Sale): Purchase {
+  /**
+   * Looks up the state of a sale's payment, and moves nothing. An answer of status 402: nothing was paid. `isArrived`: the payment
+   * service has answered the only order for it, so none is on its way.
+   */
+  inquiry(sale: Sale, isArrived = false): Purchase {
     return {
       payment: sale.payment,
       units: sale.units,
       bytes: sale.bytes,
       request: () => sale.request,
       refuse: async () => fixedAnswers.unpaid,
-      settle: (id) => this.#became(sale, id),
+      settle: (id) => this.#became(sale, id, isArrived),
     }
   }
 
-  async #became(sale: Sale, itemId: string): ReturnType<Purchase['settle']> {
+  async #became(sale: Sale, itemId: string, isArrived: boolean): ReturnType<Purchase['settle']> {
     const { usdc, clock, service } = this.parts
     const open = { answer: settling, isOpen: true }
     if (usdc === undefined) return open
@@ -80,7 +83,7 @@ export class ItemSelling {
     const outcome = await usdc.outcome({ payment: sale.payment, itemId, bytes: sale.bytes, ...named })
     if (isRefusal(outcome)) return open
     if (outcome.paid) return outcome
-    const mayCome = outcome.state === 'unknown' && clock.now() - sale.openedMs < onWayMs
+    const mayCome = !isArrived && outcome.state === 'unknown' && clock.now() - sale.openedMs < onWayMs
     return outcome.state === 'open' || mayCome ? open : { answer: fixedAnswers.unpaid, isOpen: false }
   }
 

@@ -179,3 +179,36 @@ t.test('what one payer promises has a bounded sum, and a payment counts once', (
   t.ok(promises.open('c', 'two', dollars(41)))
   t.end()
 })
+
+t.test('an item stays while its payment may move, whatever a repeated order is answered', async (t) => {
+  const small = signItem(signer, {}, Buffer.from('small'))
+  const facts = { payment: 'p', winc: '7', units: '1000', transaction: '0x1', payer: '0xa', network: 'base' }
+  let [isPaid, payments] = [false, 0]
+  const rig = await rigOf(t, {
+    look: async () => ({ good: true, units: '0' }),
+    pay: async () => {
+      payments += 1
+      return { status: payments === 1 ? 503 : 402, json: { payments }, lines: '' }
+    },
+    outcome: async () =>
+      isPaid ? { paid: true, lines: '', ...facts } : { paid: false, state: 'open' },
+  })
+  const buy = (nonce: number): Promise<UploadAnswer> => {
+    const headers = { 'content-length': String(small.length), 'x-payment': payment({ nonce }) }
+    return answered(rig, path, requestOf('POST', path, { headers, pieces: [small] }))
+  }
+  t.match(await buy(1), { status: 503 })
+  t.match(await buy(1), { status: 503 }, 'refused now, because its validity is over, and under way since before')
+  isPaid = true
+  t.match(await buy(1), { status: 200 }, 'it was settled')
+})
+
+t.test('an item goes when nothing of its payment can move', async (t) => {
+  const small = signItem(signer, {}, Buffer.from('other'))
+  const rig = await rigOf(t, {
+    pay: async () => ({ status: 402, json: {}, lines: '' }),
+    outcome: async () => ({ paid: false, state: 'unknown' }),
+  })
+  const headers = { 'content-length': String(small.length), 'x-payment': payment({ nonce: 1 }) }
+  t.match(await answered(rig, path, requestOf('POST', path, { headers, pieces: [small] })), { status: 402 })
+})
