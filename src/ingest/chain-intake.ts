@@ -6,6 +6,7 @@ import { packTransactions } from '../catalog/pack.js'
 import { type Id, idBytes } from '../format/id.js'
 import type { Transaction } from '../format/transaction.js'
 import { sha256 } from '../proof/digest.js'
+import { ownerOf } from '../proof/transaction-proof.js'
 import { isBundle } from '../source/roots/learned.js'
 import type { Agenda } from './agenda.js'
 import { encodeBundleTask } from './bundle-tasks.js'
@@ -93,9 +94,9 @@ export class Intake {
       return dataSize > 0 && isBundle(tags) && matches(this.unbundle, transactionSubject(transaction))
     })
     return this.bundles.put(
-      wanted.map(({ id, owner }) => ({
-        key: idBytes(id),
-        value: encodeBundleTask({ owner: sha256(owner) }),
+      wanted.map((transaction) => ({
+        key: idBytes(transaction.id),
+        value: encodeBundleTask({ owner: sha256(ownerOf(transaction)) }),
       })),
       nowMs,
     )
