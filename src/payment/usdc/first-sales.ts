@@ -1,5 +1,7 @@
 import type { Clock } from '../../actor/clock.js'
+import { OutwardTurns } from '../../admission/outward-turns.js'
 import { isUnreadable, type Presented, paymentName, type ReadPayment } from '../../admission/presented.js'
+import { isRefusal } from '../../format/refusal.js'
 import type { MoneyLedger } from '../../ledger/ledger-port.js'
 import type { Transfer } from '../../ledger/transfer.js'
 import { findReservation, isSpent } from '../books/paid-items.js'
@@ -43,18 +45,25 @@ export function saleFactsOf({ sale, bytes }: SaleClient): Record<string, string>
 export interface FirstSalesParts {
   readonly ledger: Pick<MoneyLedger, 'transfer' | 'record' | 'endingsOf'>
   readonly reservations: Pick<Reservations, 'refundLeft'>
-  readonly clock: Pick<Clock, 'now'>
+  readonly clock: Clock
 }
+
+/** Questions whether a payment was settled: most come to nothing, and anybody can cause them. */
+const soldTurns = { perSecond: 20, burst: 64, eachPerMinute: 600 }
 
 /**
  * Knows which sale came first, of those with one payment or one identifier. An item that an upload service signs itself has
  * another id each time: so the same request, which comes again to any service of the ledger, is known by these.
  */
 export class FirstSales {
+  readonly #turns: OutwardTurns
+
   constructor(
     private readonly parts: FirstSalesParts,
     private readonly processor: Pick<X402Processor, 'requested' | 'identified' | 'network' | 'x402'>,
-  ) {}
+  ) {
+    this.#turns = new OutwardTurns(soldTurns, parts.clock)
+  }
 
   /**
    * The answer to an order whose payment or identifier another item had first. Undefined: it is the first, or not signed.
@@ -87,11 +96,18 @@ export class FirstSales {
     return paid ?? { ...acceptedElsewhere.held, first: 'pending' }
   }
 
-  /** Whether a payment that its payer has signed has paid, or is about to pay, for an item of so many bytes or more. */
-  async isSold(read: ReadPayment, bytes: number): Promise<boolean> {
+  /**
+   * Whether a payment that its payer has signed has paid, or is about to pay, for an item of so many bytes or more. Clients have
+   * turns, because anybody can sign payments that are worth nothing, and the ledger has other work.
+   */
+  async isSold(read: ReadPayment, { bytes, asker }: Pick<UsdcOrder, 'bytes' | 'asker'>): Promise<boolean> {
     if (isUnreadable(read)) return false
     const payment = paymentName(read)
-    return payment !== undefined && (await this.#soldBytes(payment)) >= bytes && this.#isSigned(read)
+    if (payment === undefined || !this.#isSigned(read)) return false
+    if (isRefusal(await this.#turns.wait(asker))) return false
+    const isSold = (await this.#soldBytes(payment)) >= bytes
+    if (isSold) this.#turns.worth(asker)
+    return isSold
   }
 
   /** Bytes of the item that a payment has paid for, or is about to; -1: none. */
@@ -104,8 +120,8 @@ export class FirstSales {
   }
 
   /**
-   * Names of payments are public on the chain. Only the payer may learn what they have bought, or act by that. The signer is
-   * recovered last of all, because nearly all payments are the first.
+   * Names of payments are public on the chain, and so are the signatures of those that were settled. Who has never seen one
+   * must not learn what it has bought.
    */
   #isSigned(read: Presented): boolean {
     return this.processor.x402.isSignedByPayer(read)

@@ -98,7 +98,7 @@ export class X402Sales implements UsdcPort {
       if (!isDenial(outcome)) return { good: true, units: '0' }
       // Another service may have settled it: its own item is requested again for its receipt. What was settled stands on the
       // chain with its signature, so it counts for nobody.
-      if (await this.#first.isSold(read, order.bytes)) return { good: true, units: '0' }
+      if (await this.#first.isSold(read, order)) return { good: true, units: '0' }
       return answerOfDenial(outcome)
     }
     // It is paid when the body is here. Looked at again, the price is good no longer than it was: only its first look counts.

@@ -10,6 +10,7 @@ import { accountOf, Wallets } from '../../../src/payment/books/wallets.js'
 import { SharedSettlements } from '../../../src/payment/usdc/shared-settlements.js'
 import { usdcSource, usdcTransferId } from '../../../src/payment/usdc/usdc-transfers.js'
 import { X402Sales } from '../../../src/payment/usdc/x402-sales.js'
+import { Hours } from '../../admission/hours.js'
 import { scratch } from '../../scratch.js'
 import { countingDesk, paymentOf } from './counting-desk.js'
 
@@ -104,15 +105,21 @@ t.test('what was accepted stays paid, however late it is requested again', async
 t.test('a payment that another service has settled counts for nobody who brings it again', async (t) => {
   const ledger = new EmbeddedLedger({ path: scratch('ledger'), clock: systemClock })
   t.teardown(() => ledger.close())
+  const clock = new Hours()
+  let [isSigned, questions] = [true, 0]
+  const transfer = (id: string): ReturnType<typeof ledger.transfer> => {
+    questions += 1
+    return ledger.transfer(id)
+  }
   const { payment, order } = paymentOf(100n)
   const denial = { status: 402, body: Buffer.from('{}'), lines: '' }
   const desk = {
     most: 1000n,
     unitsOf: async () => 100n,
     requested: async () => undefined,
-    x402: { settle: async () => denial, isSignedByPayer: () => true },
+    x402: { settle: async () => denial, isSignedByPayer: () => isSigned },
   }
-  const sales = new X402Sales({ ledger, clock: systemClock } as never, desk as never)
+  const sales = new X402Sales({ ledger: { transfer }, clock } as never, desk as never)
   const look = (bytes: number) => sales.look({ ...order, itemId: '', bytes })
   t.match(await look(10), { status: 402 }, 'nobody has')
   await ledger.commit({
@@ -131,4 +138,18 @@ t.test('a payment that another service has settled counts for nobody who brings 
   })
   t.strictSame(await look(10), { good: true, units: '0' })
   t.match(await look(11), { status: 402 }, 'it has not paid for so many bytes')
+  questions = 0
+  isSigned = false
+  for (let times = 0; times < 100; times += 1) t.match(await look(10), { status: 402 })
+  t.equal(questions, 0, 'what nobody has signed costs the ledger nothing')
+  isSigned = true
+  const vain = Array.from({ length: 300 }, () =>
+    sales.look({ ...paymentOf(100n).order, itemId: '', bytes: 10 }),
+  )
+  const honest = sales.look({ ...order, asker: '198.51.100.1', itemId: '', bytes: 10 })
+  await clock.pass(1000)
+  t.strictSame(await honest, { good: true, units: '0' }, 'clients have turns')
+  t.ok(questions < 200, `${questions} questions`)
+  await clock.pass(60_000)
+  await Promise.all(vain)
 })
