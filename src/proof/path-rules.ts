@@ -141,11 +141,14 @@ function checkLeaf(walk: Walk, question: PathQuestion): ProvenLeaf | Refusal {
   if (ruleset === 'rebase' && !isLooselySplit(walk, end)) {
     return forged('the chunk does not lie on the 256 KiB grid of its subtree')
   }
-  return {
+  const leaf = {
     dataHash,
     start: walk.shift + walk.left,
     end: walk.shift + Math.max(Math.min(walk.right, end), walk.left + 1),
   }
+  // Branches lead to the nearest leaf. That of a root for less data than its transaction states ends before.
+  const covers = leaf.start <= question.target && question.target < leaf.end
+  return covers ? leaf : forged(`the leaf ends before byte ${question.target}`)
 }
 
 /**

@@ -275,3 +275,16 @@ t.test('invalid questions are refused, not answered', async (t) => {
   t.match(validatePath({ ...question, path: new Uint8Array(K + 1) }), { message: /longer than/ })
   t.ok(isRefusal(validatePath({ ...question, path: new Uint8Array(0) })))
 })
+
+t.test('a leaf proves bytes that it covers, and none behind its end', async (t) => {
+  const chunk = Buffer.alloc(1000, 7)
+  const note = noteBytes(chunk.length)
+  const dataPath = Buffer.concat([sha256(chunk), note])
+  const dataRoot = leafId(sha256(chunk), note)
+  const proof = { chunk, dataPath, dataRoot, dataSize: 200_000 }
+  for (const ruleset of ['basic', 'anywhere'] as const) {
+    t.strictSame(proveChunk({ ...proof, offset: 999, ruleset }), { start: 0, end: 1000 })
+    for (const offset of [1000, 150_000, 199_999])
+      t.match(proveChunk({ ...proof, offset, ruleset }), { refused: 'forged' }, `${ruleset} ${offset}`)
+  }
+})

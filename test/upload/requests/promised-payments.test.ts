@@ -190,15 +190,18 @@ t.test('an item stays while its payment may move, whatever a repeated order is a
       payments += 1
       return { status: payments === 1 ? 503 : 402, json: { payments }, lines: '' }
     },
-    outcome: async () =>
-      isPaid ? { paid: true, lines: '', ...facts } : { paid: false, state: 'open' },
+    outcome: async () => (isPaid ? { paid: true, lines: '', ...facts } : { paid: false, state: 'open' }),
   })
   const buy = (nonce: number): Promise<UploadAnswer> => {
     const headers = { 'content-length': String(small.length), 'x-payment': payment({ nonce }) }
     return answered(rig, path, requestOf('POST', path, { headers, pieces: [small] }))
   }
   t.match(await buy(1), { status: 503 })
-  t.match(await buy(1), { status: 503 }, 'refused now, because its validity is over, and under way since before')
+  t.match(
+    await buy(1),
+    { status: 503 },
+    'refused now, because its validity is over, and under way since before',
+  )
   isPaid = true
   t.match(await buy(1), { status: 200 }, 'it was settled')
 })
