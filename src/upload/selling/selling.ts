@@ -61,8 +61,8 @@ export class ItemSelling {
   }
 
   /**
-   * Looks up the state of a sale's payment, and moves nothing. An answer of status 402: nothing was paid. `isArrived`: the payment
-   * service has answered the only order for it, so none is on its way.
+   * Looks up the state of a sale's payment, and moves nothing. An answer of status 402: nothing was paid. `isArrived`: the
+   * payment service has answered the only order for it, so none is on its way.
    */
   inquiry(sale: Sale, isArrived = false): Purchase {
     return {
