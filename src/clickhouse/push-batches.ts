@@ -27,8 +27,8 @@ export interface Batch {
 }
 
 const keysKept = 50_000
-/** Rows of a segment after which it is seen whether the batch is full. */
-const rowsEach = 1024
+/** Rows of a segment after which it is seen whether the batch is full; it is seen earlier where they have this many bytes. */
+const [rowsEach, bytesEach] = [1024, 4 * 2 ** 20]
 const none = Buffer.alloc(0)
 const noText = new Uint8Array(1)
 
@@ -140,8 +140,8 @@ export class PushBatches {
   *#rowsOf(parts: RowParts, { from, to }: StableHeights): Generator<void> {
     for (const live of parts.segments) {
       const [first, end] = rowsBetween(live, from, to)
-      for (let row = first; row < end; row += rowsEach) {
-        this.#putSegment(live, row, Math.min(row + rowsEach, end))
+      for (let row = first; row < end; ) {
+        row = this.#putSegment(live, row, Math.min(row + rowsEach, end))
         yield
       }
     }
@@ -152,13 +152,16 @@ export class PushBatches {
     }
   }
 
-  #putSegment(live: LiveSegment, first: number, end: number): void {
+  /** Writes rows up to `end`, or fewer where they are long. Returns where the next ones begin. */
+  #putSegment(live: LiveSegment, first: number, end: number): number {
+    const bytesMax = this.#out.size + bytesEach
     const { segment, isRemoved } = live
     const encoder = this.#encoderOf(segment)
     let group: Group | undefined
     let root: Uint8Array = noText
     let block: Uint8Array = noText
     for (let row = first; row < end; row += 1) {
+      if (this.#out.size >= bytesMax) return row
       encoder.load(row)
       if (group === undefined || row >= group.end) {
         group = segment.groups.of(row)
@@ -175,6 +178,7 @@ export class PushBatches {
       if (encoder.write(this.#out, height, place, seenSeconds, about)) this.#rows += 1
       else this.#leftOut += 1
     }
+    return end
   }
 
   #encoderOf(segment: Segment): SegmentEncoder {

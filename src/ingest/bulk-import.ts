@@ -5,6 +5,7 @@ import type { Agenda, Task } from './agenda.js'
 import { Ahead } from './ahead.js'
 import { type OpeningReport, type OpeningRules, openBundle } from './bundle-opening.js'
 import type { Intake } from './chain-intake.js'
+import { HeldBytes } from './held-items.js'
 import type { IndexQueue } from './index-queue.js'
 import type { ItemJudge } from './item-judge.js'
 import type { NodeFolder } from './node-folder.js'
@@ -52,10 +53,10 @@ const headersAtOnce = 64
 /** One message to the keeper holds so many blocks or transactions, then it is sent. */
 const batchMax = { blocks: 200, transactions: 4000 }
 /**
- * Batches (of 1000 items) that wait for their commit at the same time. Several, because the keeper commits all that
- * wait in one transaction; fewer than its mailbox takes.
+ * Batches (of 1000 items, or of some MiB) that wait for their commit at the same time, and bytes of memory in them. Several,
+ * because the keeper commits all that wait in one transaction; fewer than its mailbox takes.
  */
-const batchesAhead = 48
+const [batchesAhead, bytesAhead] = [48, 128 * 2 ** 20]
 /** Bundles whose last batches wait at the same time: small bundles never fill a batch. */
 const bundlesAtOnce = 48
 const leftMax = 20
@@ -67,7 +68,8 @@ const leftMax = 20
 export class BulkImport {
   #done = { blocks: 0, transactions: 0, missing: 0, bundles: 0, items: 0, bad: 0 }
   readonly #left: string[] = []
-  readonly #ahead = new Ahead(batchesAhead)
+  readonly #ahead = new Ahead(batchesAhead, bytesAhead)
+  readonly #held: HeldBytes
   /** Bundles that are in the index and still on the agenda. After a kill they are opened again, which changes nothing. */
   readonly #opened: Task[] = []
 
@@ -75,7 +77,9 @@ export class BulkImport {
     private readonly parts: BulkParts,
     private readonly options: BulkOptions,
     private readonly progress: BulkProgress,
-  ) {}
+  ) {
+    this.#held = new HeldBytes(options.rules.heldMaxBytes, bundlesAtOnce)
+  }
 
   /** Rejects where the catalog is lost, or `signal` fires: what was committed stays. */
   async run(signal: AbortSignal): Promise<BulkOutcome | Refusal> {
@@ -200,7 +204,8 @@ export class BulkImport {
       this.#done.items += added
       this.progress.items(this.#done.items)
     }
-    const parts = { queue, open, onAdded, read, ahead: this.#ahead, judge: verify ? judge : undefined }
+    const [ahead, held] = [this.#ahead, this.#held]
+    const parts = { queue, open, onAdded, read, ahead, held, judge: verify ? judge : undefined }
     const failure = await openBundle(parts, rules, id, report, signal)
     this.#done.bad += report.bad
     if (report.firstBad !== undefined)

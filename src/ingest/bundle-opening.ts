@@ -6,7 +6,7 @@ import { Ahead } from './ahead.js'
 import type { RootStream } from './bundle-bytes.js'
 import { type FoundItem, itemSubject } from './chain-rows.js'
 import { matches } from './filter.js'
-import { HeldItems } from './held-items.js'
+import { HeldBytes, HeldItems } from './held-items.js'
 import type { IndexQueue } from './index-queue.js'
 import { ItemBatch, isRootKnown, type OpenedRoot } from './item-batch.js'
 import type { ItemJudge } from './item-judge.js'
@@ -23,10 +23,10 @@ export interface OpeningRules {
   /** Entries of one bundle and those open inside it: some 200 bytes each. */
   readonly entriesMax: number
   /**
-   * Nested items that may wait until the item around them is verified: some 3 kB each. Where there are more, the
-   * bundle is read twice.
+   * Bytes of memory for headers of nested items that wait until the item around them is verified, in all bundles of a thread
+   * together (`HeldBytes`). A bundle with more is read twice.
    */
-  readonly heldMax: number
+  readonly heldMaxBytes: number
 }
 
 export interface OpeningParts {
@@ -43,6 +43,8 @@ export interface OpeningParts {
   readonly read?: () => void
   /** Bounds the batches that are under way while the next one is collected; absent: a bound for this bundle alone. */
   readonly ahead?: Ahead
+  /** What waits in all bundles that are open; absent: `heldMaxBytes` for this bundle alone. */
+  readonly held?: HeldBytes
 }
 
 /** What was found in a bundle so far. */
@@ -74,11 +76,20 @@ export async function openBundle(
   report: OpeningReport,
   signal: AbortSignal,
 ): Promise<OpeningFailure | undefined> {
-  const held = new HeldItems(rules.heldMax)
+  const room = parts.held ?? new HeldBytes(rules.heldMaxBytes, 1)
+  const held = new HeldItems(room)
   const failure = await readBundle(parts, rules, id, report, held, signal)
   if (held.again === undefined || (failure !== undefined && failure.cause !== 'bundle')) return failure
+  if (held.isForgetful) {
+    const refusal = refuse(
+      'too-large',
+      'upstream',
+      'more bundles inside than can be noted for a second reading',
+    )
+    return { refusal, cause: 'bundle' }
+  }
   // Without `read`, and with a report of its own, so that nothing is counted twice.
-  const known = new HeldItems(0, held.again)
+  const known = new HeldItems(room, held.again)
   const { read: _read, ...again } = parts
   return readBundle(again, rules, id, { items: 0, bad: 0, nested: 0 }, known, signal)
 }
@@ -119,8 +130,9 @@ async function readBundle(
   const ahead = parts.ahead ?? new Ahead(1)
   const flushing: Promise<void>[] = []
   const flush = (): void => {
+    const bytes = batch.memoryBytes
     const flushed = batch.flush()
-    ahead.add(flushed)
+    ahead.add(flushed, bytes)
     flushing.push(flushed)
   }
   try {
@@ -137,7 +149,11 @@ async function readBundle(
     await Promise.all(flushing)
     return refusal === undefined ? undefined : { refusal, cause: 'bundle' }
   } finally {
-    await Promise.all(flushing)
+    try {
+      await Promise.all(flushing)
+    } finally {
+      held.close()
+    }
   }
 }
 

@@ -61,7 +61,7 @@ export const ingestDefaults = {
   unbundle: {
     depthMax: 10,
     entriesMax: 1_000_000,
-    heldMax: 32_768,
+    heldMaxBytes: 96 * 2 ** 20,
     retryMs: 500,
     retryMaxMs: 6 * 3_600_000,
     orphanLooks: 9,

@@ -2,6 +2,7 @@ import type { ItemFilter } from '../../config/item-filter.js'
 import type { CatalogRequest } from '../catalog/catalog-messages.js'
 import { packJudged } from '../catalog/judged-items.js'
 import { RowPacker } from '../catalog/pack.js'
+import { headerMemory } from '../format/header-memory.js'
 import { type Id, idBytes } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
 import { type FoundItem, itemSubject, packFound, packItem } from './chain-rows.js'
@@ -12,8 +13,11 @@ import type { ItemJudge, SignedMessage } from './item-judge.js'
 import { indexedEvent } from './webhook-events.js'
 import type { Webhooks } from './webhooks.js'
 
-/** Items after which a message is sent; the last piece of bytes may add more. */
-const itemsMax = 1000
+/**
+ * Items, and bytes of memory that their headers take, after which a message is sent; the last piece of bytes may add more. The
+ * message takes at most three times these bytes while it is packed.
+ */
+const [itemsMax, memoryMaxBytes] = [1000, 8 * 2 ** 20]
 
 interface UnjudgedItem {
   readonly item: FoundItem
@@ -24,7 +28,21 @@ interface UnjudgedItem {
 function signedMessage({ item, message }: UnjudgedItem): SignedMessage {
   const { id, signatureType, owner, signature } = item.header
   if (message === undefined) throw new Error('what an item signs was not worked out')
-  return { id, signatureType, owner, signature, message }
+  // Copies: of a view, a message between threads carries the whole buffer, which is the header with all its tags.
+  return { id, signatureType, owner: owner.slice(), signature: signature.slice(), message }
+}
+
+/** The items in their order, cut where a message has enough. */
+function* portions(items: readonly FoundItem[]): Generator<readonly FoundItem[], void> {
+  let [from, bytes] = [0, 0]
+  for (const [at, { header }] of items.entries()) {
+    bytes += headerMemory(header)
+    if (at + 1 - from < itemsMax && bytes < memoryMaxBytes) continue
+    yield items.slice(from, at + 1)
+    from = at + 1
+    bytes = 0
+  }
+  if (from < items.length) yield items.slice(from)
 }
 
 function judgedIn(bundle: Uint8Array, items: readonly FoundItem[]): CatalogRequest {
@@ -59,6 +77,7 @@ export function isRootKnown({ index }: IndexQueue, id: Id): boolean {
 /** Collects items of one root, verifies them in batches, and sends them to the catalog. */
 export class ItemBatch {
   #items: UnjudgedItem[] = []
+  #memoryBytes = 0
   /**
    * Where items are not verified, filtered or announced, each is packed at once: holding them as objects would take
    * far more memory.
@@ -78,11 +97,18 @@ export class ItemBatch {
   ) {}
 
   get isFull(): boolean {
-    return Math.max(this.#items.length, this.#packed?.count ?? 0) >= itemsMax
+    const count = Math.max(this.#items.length, this.#packed?.count ?? 0)
+    return count >= itemsMax || this.#memoryBytes >= memoryMaxBytes
+  }
+
+  /** About what the headers of the items take that were added since the last `flush`. */
+  get memoryBytes(): number {
+    return this.#memoryBytes
   }
 
   add(item: FoundItem, message: Uint8Array | undefined): void {
     const { judge, wanted, webhooks } = this
+    this.#memoryBytes += headerMemory(item.header)
     if (judge !== undefined || wanted.kind !== 'always' || webhooks !== undefined) {
       this.#items.push({ item, message })
       return
@@ -100,6 +126,7 @@ export class ItemBatch {
   async flush(): Promise<void> {
     const packed = this.#packed?.rows.take()
     this.#packed = undefined
+    this.#memoryBytes = 0
     if (packed !== undefined) await this.#index([], () => packed)
     const unjudged = this.#items
     if (unjudged.length === 0) return
@@ -114,9 +141,9 @@ export class ItemBatch {
     this.#settling = settled.then(() => undefined)
     this.#settling.catch(() => 'thrown where it is awaited')
     const items = await settled
-    for (let at = 0; at < items.length; at += itemsMax) {
-      const some = items.slice(at, at + itemsMax)
+    for (const some of portions(items)) {
       await this.#index(some, () => packFound(some))
+      if (this.judge !== undefined) this.held.left(some)
     }
   }
 

@@ -13,6 +13,7 @@ import type { bundleBytes, RootStream } from './bundle-bytes.js'
 import { type OpeningParts, type OpeningReport, type OpeningRules, openBundle } from './bundle-opening.js'
 import { type BundleProbe, bringsFirst, watchedStream } from './bundle-probe.js'
 import { encodeBundleTask, readBundleTask } from './bundle-tasks.js'
+import { HeldBytes } from './held-items.js'
 
 export interface UnbundlerOptions extends OpeningRules {
   /** Bundles read at once. */
@@ -58,12 +59,14 @@ export class Unbundler {
   #timer: Timer | undefined
   #lost: (error: unknown) => void = () => undefined
   readonly #disk: Outage
+  readonly #held: HeldBytes
 
   constructor(
     private readonly parts: UnbundlerParts,
     private readonly options: UnbundlerOptions,
   ) {
     this.#disk = diskOutage(parts.log, 'bundles')
+    this.#held = new HeldBytes(options.heldMaxBytes, options.atOnce)
   }
 
   /**
@@ -151,7 +154,8 @@ export class Unbundler {
       this.#open(task, id, (at) => {
         missing = at
       })
-    const failure = await openBundle({ ...this.parts, onAdded, open }, this.options, id, report, signal)
+    const parts = { ...this.parts, onAdded, open, held: this.#held }
+    const failure = await openBundle(parts, this.options, id, report, signal)
     if (this.#abort.signal.aborted) return
     meters.of('data_items_bad_total').add(report.bad)
     if (failure === undefined) {

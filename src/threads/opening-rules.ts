@@ -7,13 +7,13 @@ import type { Settings } from './thread-settings.js'
 export function openingRules({ server, indexing }: Settings<'indexing' | 'server'>): OpeningRules {
   const isMainnet = server.network === 'mainnet'
   const usual = isMainnet ? ({ kind: 'never' } as const) : ({ kind: 'always' } as const)
-  const { depthMax, entriesMax, heldMax } = ingestDefaults.unbundle
+  const { depthMax, entriesMax, heldMaxBytes } = ingestDefaults.unbundle
   return {
     unbundle: indexing.unbundleFilter ?? usual,
     index: indexing.indexFilter ?? usual,
     depthMax,
     entriesMax,
-    heldMax,
+    heldMaxBytes,
   }
 }
 

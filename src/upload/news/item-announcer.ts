@@ -1,6 +1,7 @@
 import { pause } from '../../actor/clock.js'
 import type { Address } from '../../actor/mailbox-address.js'
 import type { CatalogReply, CatalogRequest } from '../../catalog/catalog-messages.js'
+import { headerMemory } from '../../format/header-memory.js'
 import { type Id, idOfBytes } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
@@ -18,11 +19,11 @@ export interface AnnouncedItem {
 
 /** Where an item lies that is in no bundle yet (query/transaction-queries.ts shows it as null). */
 const nowhere = idOfBytes(new Uint8Array(32))
-/** Items of one message. */
-const batchMax = 256
+/** Items of one message, and bytes of memory that their headers take. */
+const [batchMax, batchMaxBytes] = [256, 8 * 2 ** 20]
 const againMs = 50
-/** Items that the catalog has not confirmed. With this many waiting, no more should be accepted. */
-const waitingMax = 4096
+/** Items that the catalog has not confirmed, and bytes of their headers. With this many waiting, no more should be accepted. */
+const [waitingMax, waitingMaxBytes] = [4096, 64 * 2 ** 20]
 
 /**
  * Announces items without a bundle to the catalog. When `announce` resolves they are in the index as pending, and every thread
@@ -30,6 +31,7 @@ const waitingMax = 4096
  */
 export class ItemAnnouncer {
   #waiting: { readonly item: AnnouncedItem; readonly resolve: () => void }[] = []
+  #waitingBytes = 0
   #announcing = false
 
   /** `keeper` undefined: there is no gateway here. */
@@ -40,13 +42,14 @@ export class ItemAnnouncer {
 
   /** The catalog takes nothing, for so long that what is accepted would only use up memory. */
   get isFull(): boolean {
-    return this.#waiting.length >= waitingMax
+    return this.#waiting.length >= waitingMax || this.#waitingBytes >= waitingMaxBytes
   }
 
   announce(item: AnnouncedItem): Promise<void> {
     if (this.keeper === undefined) return Promise.resolve()
     return new Promise((resolve) => {
       this.#waiting.push({ item, resolve })
+      this.#waitingBytes += headerMemory(item.header)
       if (!this.#announcing) void this.#announceAll(this.keeper as Address<CatalogRequest, CatalogReply>)
     })
   }
@@ -69,7 +72,7 @@ export class ItemAnnouncer {
     this.#announcing = true
     await null
     while (this.#waiting.length > 0 && !this.closing.aborted) {
-      const batch = this.#waiting.slice(0, batchMax)
+      const [batch, bytes] = this.#batch()
       const reply = await keeper.ask(words(batch.map(({ item }) => item)))
       // Its mailbox or its disk is full: the announcement is repeated until it is accepted.
       if (isRefusal(reply)) {
@@ -77,11 +80,24 @@ export class ItemAnnouncer {
         continue
       }
       this.#waiting.splice(0, batch.length)
+      this.#waitingBytes -= bytes
       for (const { resolve } of batch) resolve()
     }
     // At the end of the program nothing more is announced, and all waiting calls resolve.
     for (const { resolve } of this.#waiting.splice(0)) resolve()
+    this.#waitingBytes = 0
     this.#announcing = false
+  }
+
+  /** What the next message brings, and the bytes of its headers. */
+  #batch(): [{ readonly item: AnnouncedItem; readonly resolve: () => void }[], number] {
+    let [count, bytes] = [0, 0]
+    for (const { item } of this.#waiting.slice(0, batchMax)) {
+      if (bytes >= batchMaxBytes) break
+      count += 1
+      bytes += headerMemory(item.header)
+    }
+    return [this.#waiting.slice(0, count), bytes]
   }
 }
 
