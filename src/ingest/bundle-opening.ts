@@ -78,7 +78,8 @@ export async function openBundle(
 ): Promise<OpeningFailure | undefined> {
   const room = parts.held ?? new HeldBytes(rules.heldMaxBytes, 1)
   const held = new HeldItems(room)
-  const failure = await readBundle(parts, rules, id, report, held, signal)
+  const reading = readBundle(parts, rules, id, report, held, signal)
+  const failure = await reading.finally(() => held.close())
   if (held.again === undefined || (failure !== undefined && failure.cause !== 'bundle')) return failure
   if (held.isForgetful) {
     const refusal = refuse(
@@ -91,7 +92,8 @@ export async function openBundle(
   // Without `read`, and with a report of its own, so that nothing is counted twice.
   const known = new HeldItems(room, held.again)
   const { read: _read, ...again } = parts
-  return readBundle(again, rules, id, { items: 0, bad: 0, nested: 0 }, known, signal)
+  const second = readBundle(again, rules, id, { items: 0, bad: 0, nested: 0 }, known, signal)
+  return second.finally(() => known.close())
 }
 
 async function readBundle(
@@ -149,11 +151,7 @@ async function readBundle(
     await Promise.all(flushing)
     return refusal === undefined ? undefined : { refusal, cause: 'bundle' }
   } finally {
-    try {
-      await Promise.all(flushing)
-    } finally {
-      held.close()
-    }
+    await Promise.all(flushing)
   }
 }
 

@@ -34,6 +34,7 @@ import type { IngestParts } from './ingest-parts.js'
 import { ItemJudge } from './item-judge.js'
 import { KeptBundles } from './kept-bundles.js'
 import { Mempool } from './mempool.js'
+import { OpeningMarks } from './opening-marks.js'
 import { Orders } from './orders.js'
 import { ImportPace } from './pace.js'
 import { Pruner } from './prune.js'
@@ -88,6 +89,7 @@ export class Ingest {
     const chain = this.#chain
     const queue = new IndexQueue(keeper, index, this.#abort.signal, refusalWatch(log, meters))
     const bundles = bundleAgenda(this.#agenda, given.tasksMax)
+    const tasks = { agenda: bundles, marks: new OpeningMarks(this.#agenda, bundles) }
     const missing = new Agenda(this.#agenda, 'missing', given.tasksMax)
     const webhooks =
       given.webhooks && new Webhooks(given.webhooksPath, given.webhooks, { meters, clock, log })
@@ -107,7 +109,7 @@ export class Ingest {
       ...(source === undefined ? {} : { kept: this.#kept(given, source, transactions) }),
     })
     const unbundler = new Unbundler(
-      { ...shared, agenda: bundles, probe: bundleProbe(roots), open, judge: this.#judge, webhooks },
+      { ...shared, ...tasks, probe: bundleProbe(roots), open, judge: this.#judge, webhooks },
       given.unbundle,
     )
     const wake = (): void => unbundler.wake()

@@ -14,6 +14,7 @@ import { type OpeningParts, type OpeningReport, type OpeningRules, openBundle } 
 import { type BundleProbe, bringsFirst, watchedStream } from './bundle-probe.js'
 import { encodeBundleTask, readBundleTask } from './bundle-tasks.js'
 import { HeldBytes } from './held-items.js'
+import type { OpeningMarks } from './opening-marks.js'
 
 export interface UnbundlerOptions extends OpeningRules {
   /** Bundles read at once. */
@@ -30,6 +31,7 @@ export interface UnbundlerParts extends Omit<OpeningParts, 'onAdded' | 'open'> {
   readonly open: ReturnType<typeof bundleBytes>
   /** As `bundleAgenda` makes it. */
   readonly agenda: Agenda
+  readonly marks: OpeningMarks
   readonly probe: BundleProbe
   readonly following: Following
   readonly meters: Meters
@@ -40,18 +42,24 @@ export interface UnbundlerParts extends Omit<OpeningParts, 'onAdded' | 'open'> {
 /** After an error of the disk a bundle is opened again after so long. */
 const diskMs = 5000
 
+/** A suspect waits for all others, but no longer than this: then no other is begun before it. */
+const suspectWaitMs = 600_000
+
 /** A bundle that is being opened. */
 interface Running {
   readonly work: Promise<void>
   readonly party: string
   readonly isAgain: boolean
+  /** None is begun beside it. */
+  readonly isAlone: boolean
 }
 
 /**
  * Opens bundles of indexed transactions, a few at once, each as a stream, and sends every item in them to the catalog.
  *
  * Transactions may say that they are bundles and have no data. So what failed never has more than half of the places, the owners
- * of transactions have turns, and the last place is for an owner that has none.
+ * of transactions have turns, and the last place is for an owner that has none. Bundles at which an earlier run of the program
+ * ended (`OpeningMarks`) are opened after all others, one at a time, and nothing else beside them.
  */
 export class Unbundler {
   readonly #abort = new AbortController()
@@ -74,6 +82,7 @@ export class Unbundler {
    * the thread must end.
    */
   run(): Promise<never> {
+    this.parts.marks.load(this.parts.clock.now())
     this.wake()
     return new Promise((_, reject) => {
       this.#lost = reject
@@ -104,18 +113,30 @@ export class Unbundler {
   #next(): Task | undefined {
     const { atOnce } = this.options
     const running = [...this.#running.values()]
-    if (running.length >= atOnce) return undefined
+    if (running.length >= atOnce || running.some(({ isAlone }) => isAlone)) return undefined
+    const nowMs = this.parts.clock.now()
+    const suspect = this.parts.marks.next(nowMs)
+    const isLate = suspect !== undefined && nowMs - suspect.dueMs > suspectWaitMs
+    const other = isLate ? undefined : this.#nextOther(running)
+    return other ?? (running.length === 0 ? suspect : undefined)
+  }
+
+  /** The next one that is no suspect. */
+  #nextOther(running: readonly Running[]): Task | undefined {
+    const { atOnce } = this.options
+    const { agenda, marks } = this.parts
+    const taken = { has: (key: string): boolean => this.#running.has(key) || marks.isSuspect(key) }
     const isLast = atOnce > 2 && running.length === atOnce - 1
     const without = new Set(isLast ? running.map(({ party }) => party) : [])
-    const first = this.parts.agenda.next('first', this.#running, without)
+    const first = agenda.next('first', taken, without)
     if (first !== undefined) return first
     const again = running.filter(({ isAgain }) => isAgain).length
-    return again < Math.ceil(atOnce / 2) ? this.parts.agenda.next('again', this.#running, without) : undefined
+    return again < Math.ceil(atOnce / 2) ? agenda.next('again', taken, without) : undefined
   }
 
   #start(task: Task): void {
     const name = Buffer.from(task.key).toString('hex')
-    const work = this.#work(task)
+    const work = this.#marked(task)
       .then(() => this.#disk.well())
       .catch((error: unknown) => {
         if (this.#abort.signal.aborted) return undefined
@@ -129,7 +150,9 @@ export class Unbundler {
         this.#running.delete(name)
         this.wake()
       })
-    this.#running.set(name, { work, party: this.parts.agenda.partyName(task), isAgain: task.attempts > 0 })
+    const { agenda, marks } = this.parts
+    const party = agenda.partyName(task)
+    this.#running.set(name, { work, party, isAgain: task.attempts > 0, isAlone: marks.isSuspect(name) })
   }
 
   /** Waits for the disk: opened again, a bundle is read again. False: the thread stops. */
@@ -137,7 +160,23 @@ export class Unbundler {
     return writePatiently(write, this.#abort.signal, this.parts.log)
   }
 
-  async #work(task: Task): Promise<void> {
+  /** Opens a bundle between two marks. The first one stays where the program ends in between, or this thread does by an error. */
+  async #marked(task: Task): Promise<void> {
+    const { marks } = this.parts
+    if (!(await this.#written(() => marks.begun(task.key)))) return
+    let isOver = false
+    try {
+      isOver = await this.#work(task)
+    } catch (error) {
+      if (this.#abort.signal.aborted || isDiskError(error)) tryWrite(() => marks.ended(task.key, false))
+      throw error
+    }
+    if (this.#abort.signal.aborted) tryWrite(() => marks.ended(task.key, isOver))
+    else await this.#written(() => marks.ended(task.key, isOver))
+  }
+
+  /** Resolves with true where it need not be opened again. */
+  async #work(task: Task): Promise<boolean> {
     const id = idOfBytes(task.key)
     const { agenda, clock, log, meters, following } = this.parts
     const report: OpeningReport = { items: 0, bad: 0, nested: 0 }
@@ -156,28 +195,29 @@ export class Unbundler {
       })
     const parts = { ...this.parts, onAdded, open, held: this.#held }
     const failure = await openBundle(parts, this.options, id, report, signal)
-    if (this.#abort.signal.aborted) return
+    if (this.#abort.signal.aborted) return false
     meters.of('data_items_bad_total').add(report.bad)
     if (failure === undefined) {
-      if (!(await this.#written(() => agenda.done(task)))) return
+      if (!(await this.#written(() => agenda.done(task)))) return false
       meters.of('bundles_unbundled_total').add(1)
       log[report.bad > 0 ? 'warn' : 'debug']({ id, ...report }, 'unbundled')
-      return
+      return true
     }
     const reason = failure.refusal.message
     const orphan = failure.cause === 'orphan' && task.attempts + 1 >= this.options.orphanLooks
     if (orphan || failure.cause === 'bundle') {
-      if (!(await this.#written(() => agenda.done(task)))) return
+      if (!(await this.#written(() => agenda.done(task)))) return false
       meters.of('bundles_failed_total').add(1)
       log.warn({ id, reason, ...report }, 'a bundle could not be unpacked, and is not tried again')
-      return
+      return true
     }
     const { retryMs, retryMaxMs } = this.options
     const value = encodeBundleTask(missing === undefined ? known : { ...known, missing })
     const delayMs = pauseMs(task.attempts, retryMs, retryMaxMs)
-    if (!(await this.#written(() => agenda.later(task, clock.now() + delayMs, value)))) return
+    if (!(await this.#written(() => agenda.later(task, clock.now() + delayMs, value)))) return false
     meters.of('bundles_retried_total').add(1)
     log.debug({ id, reason, delayMs }, 'a bundle is tried again later')
+    return false
   }
 
   /** Opens the data. `broke` is called with the offset of a byte that nobody had. */
