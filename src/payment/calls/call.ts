@@ -42,7 +42,7 @@ export interface CallRoute {
   /** Bodies up to so many bytes; 0 or absent: none is read. */
   readonly bodyMax?: number
   readonly operator?: true
-  /** Each answer leaves a record in the ledger, which nobody has paid for. */
+  /** Each answer leaves a record in the ledger, which nobody has paid for: their number is limited (`CallLimits.kept`). */
   readonly isKept?: true
   answer(call: Call): Promise<ServiceAnswer>
 }
@@ -166,7 +166,7 @@ function answerTooOften(request: Request, reply: Reply, first: string, seconds =
   answerSmall(request, reply, first, { status: 429, type: textType, lines, body: 'Too Many Requests' })
 }
 
-/** An unreachable database is answered 503, so that clients repeat the request. */
+/** Runs the route. An unreachable database is answered 503, so that clients repeat the request. */
 async function answerOf(route: CallRoute, call: Call): Promise<ServiceAnswer> {
   try {
     return await route.answer(call)

@@ -92,7 +92,9 @@ export interface CardParts {
   readonly bought?: (nonce: string) => Promise<unknown>
 }
 
-/** Card payments: `open` promises a quote, the provider charges the card and reports it to `handle`, which credits it once. */
+/**
+ * Card payments: `openSession` promises a quote, the provider charges the card and reports it to `handle`, which credits it once.
+ */
 export class Cards {
   readonly #ids: QuoteIds
   readonly #turns: OutwardTurns

@@ -30,7 +30,7 @@ type Price = Pick<TopUp, 'winc' | 'usdEquivalent' | 'pricedMs'>
 export class PaymentTerms {
   constructor(private readonly parts: PaymentTermsParts) {}
 
-  /** A payment at its first report. Refusals: its price is not known now. */
+  /** A payment at its first report, for the record that `TopUps` writes. Refusals: its price is not known now. */
   async first(
     token: TokenName,
     chain: string,

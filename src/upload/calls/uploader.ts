@@ -3,7 +3,7 @@ import type { Request } from '../../http/exchange.js'
 
 /** Who uploads, and who pays. */
 export interface Uploader {
-  /** Address range that free bytes are counted for; undefined: not counted. */
+  /** IP address of the client (`rangeOf`), by which limits and free bytes count. Undefined: this machine, not limited. */
   readonly range: string | undefined
   /** Wallets that pay, in this order. */
   readonly paidBy: readonly string[]

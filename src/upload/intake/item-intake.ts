@@ -222,7 +222,7 @@ export class ItemIntake {
       return shared
     }
     const rank = rankOf(charge.free)
-    // Whose order about credits was carried out has its turn.
+    // Ends a turn of the signers. Whose order about credits was carried out does not wait for one.
     const turn =
       rank === 'free' && shared === undefined ? await this.parts.freeTurns?.turn(uploader) : undefined
     if (turn !== undefined && typeof turn !== 'function') {
@@ -241,6 +241,7 @@ export class ItemIntake {
       await charge.refund()
       return notStored(stored)
     }
+    // Where it waits for a bundle (`WaitingLines`): another kind of turn.
     const line = charge.free && turnOf(charge.free)
     const { free: _, ...meta } = logged
     const { writeIds, ...placed } = stored

@@ -26,7 +26,7 @@ export class SignedReceipts {
     return jsonAnswer(status, { ...receipt, ...saleFields(receipt, sale) }, sale?.paid?.lines)
   }
 
-  /** The same to who has not paid for it this time: it is signed in a turn. */
+  /** The same for a client who has not paid for it this time: its signature waits for a turn of the signers. */
   async repeated(item: Receipted, uploader: Uploader): Promise<UploadAnswer> {
     const turn = (await this.parts.freeTurns?.turn(uploader)) ?? over
     if (typeof turn !== 'function') return turn

@@ -1,4 +1,4 @@
-/** Runs what has one name one after the other. */
+/** A lock for each name: calls with the same name run one after the other. */
 export class TurnsById {
   readonly #running = new Map<string, Promise<unknown>>()
 

@@ -19,7 +19,7 @@ export interface ItemCharge {
   readonly withItems?: (itemsInside: number) => Promise<ChargeOutcome>
   /** The log has all that `record` writes: the receipt need not wait for that (`openIntake`). */
   readonly isLogged?: true
-  /** Writes what must outlive a kill. Only inside the transaction that accepts the item. */
+  /** Writes what must outlive a kill. `ItemTableWriter` calls it inside the transaction that accepts the item. */
   record(id: Id): void
   /** The item was not accepted. Resolves in a second at most, and then goes on by itself where it is not done. Never rejects. */
   refund(): Promise<void>
@@ -28,7 +28,7 @@ export interface ItemCharge {
 /** Either what is reserved, or why the item is not accepted. */
 export type ChargeOutcome = ItemCharge | UploadAnswer | Refusal
 
-/** A purchase is settled after the item is stored. */
+/** In place of a charge where an item is paid in USDC: its purchase is settled after the item is stored. */
 export const noCharge: ItemCharge = { winc: '0', record: () => undefined, refund: async () => undefined }
 
 export function isCharge(value: ChargeOutcome): value is ItemCharge {

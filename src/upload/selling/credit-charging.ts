@@ -192,12 +192,12 @@ export class CreditCharging implements Charging {
     }
   }
 
-  /** Withdraws the order by its ticket, because it may still be in flight. */
+  /** Withdraws the order by its ticket, because it may still be in flight: what it reserved, or still would, is refunded. */
   async #refund(id: Id, ticket: Uint8Array): Promise<void> {
     this.#refunding.add(id)
     const order = { itemId: id, ticket: Buffer.from(ticket).toString('base64url') }
     while (!this.closing.aborted) {
-      // Releases before tickets wrote none.
+      // The entry of an older release has no ticket: what is reserved for the item is refunded by its id.
       const refunded = await (ticket.length === 0 ? this.credits.refund(id) : this.credits.withdraw(order))
       if (this.closing.aborted) return
       if (!isRefusal(refunded)) {

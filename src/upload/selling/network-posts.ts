@@ -143,6 +143,7 @@ export class NetworkPosts implements PostHistory {
   async #turnOf(item: PostedItem): Promise<Refusal | undefined> {
     const { client, isAtHome, mayGoUnasked } = item
     // An order for credits that comes to nothing costs nothing, wherever it comes from.
+    // Not refused for what others posted: as `mayBeUnsure` of `ServicePosts`.
     const isHeld = isAtHome && mayGoUnasked
     const max = isAtHome ? repeatedMax * homeTimes : repeatedMax
     return !isHeld && this.#repeated.of(pairOf(item)) > max - 1 ? tooOften : this.#turns.wait(client)

@@ -33,7 +33,7 @@ const settling = textAnswer(
   '\r\nRetry-After: 2',
 )
 
-/** Items that are kept, and accepted when their payment was settled. */
+/** Items that are paid in USDC and stored, and accepted when their payment was settled: each has a `Sale` until then. */
 export class ItemSelling {
   constructor(private readonly parts: ItemSellingParts) {}
 

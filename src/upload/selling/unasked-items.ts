@@ -39,7 +39,7 @@ export class UnaskedItems {
     return true
   }
 
-  /** An item of the pair was looked up, and is new. */
+  /** Notes that an item of the pair was looked up, and is new: it earns units. */
   isNew(pair: string): void {
     const used = this.#leaked(pair)
     used.units = Math.max(-earnedMax, used.units - unitsEach)
