@@ -85,7 +85,7 @@ export const queries = {
     default: 16_777_216,
     min: 65_536,
     max: 268_435_456,
-    why: 'Of the answer to one request; a larger one is an error that says so.',
+    why: 'Of the answer to one request; a larger one is an error that says so. Pages of transactions end at half of it.',
   }),
   waitingMaxBytes: whole({
     env: 'GRAPHQL_WAITING_MAX_BYTES',

@@ -26,6 +26,7 @@ const readMax = 20_000
 const foundMax = 10_000
 const shortMax = 256
 const none = Buffer.alloc(0)
+const noTags: readonly RowTag[] = []
 
 /** The 5 bytes of a number. */
 export function numberBytes(number: number): Buffer {
@@ -163,14 +164,14 @@ export class Dictionary {
     this.#found = new Recent<string, number>(foundMax)
   }
 
-  /** A row with its words. */
-  whole(row: StoredRow): Row {
+  /** A row with its words; without `takesTags` it has no tags. */
+  whole(row: StoredRow, takesTags = true): Row {
     const { place } = row
     return {
       ...row,
       owner: this.bytes(row.owner),
       recipient: row.recipient === 0 ? none : this.bytes(row.recipient),
-      tags: row.tags.map((tag) => this.#tag(tag)),
+      tags: takesTags ? row.tags.map((tag) => this.#tag(tag)) : noTags,
       place: place === undefined ? undefined : { ...place, parent: this.bytes(place.parent) },
     }
   }
@@ -178,7 +179,9 @@ export class Dictionary {
   #tag(number: number): RowTag {
     const known = this.#tags.get(number)
     if (known !== undefined) return known
-    const tag = { name: this.name(number), value: this.value(number) }
+    // One look-up for both: values may be long, and those are not kept at hand.
+    const word = this.bytes(number)
+    const tag = { name: this.bytes(numberOf(word)), value: word.subarray(5) }
     if (tag.value.length <= shortMax) this.#tags.set(number, tag)
     return tag
   }

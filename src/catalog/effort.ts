@@ -38,7 +38,7 @@ export class Effort {
     this.#steps += steps
     if (this.#steps < this.#look || this.#isSpent) return
     this.#look = this.#steps + stepsPerLook
-    this.#isSpent = this.#steps > this.stepsMax || this.usedMs > this.timeMs || this.isOver(1)
+    this.#isSpent = this.#steps > this.stepsMax || this.hasUsed(1)
   }
 
   /** Charges look-ups of something that cannot stop at a place, as of the values of a selection. Throws as `goOn` does. */
@@ -51,11 +51,16 @@ export class Effort {
 
   /** Throws an OutOfEffort where twice the time was used. */
   goOn(): void {
-    if (this.usedMs > 2 * this.timeMs || this.isOver(2)) throw new OutOfEffort('twice the time was used')
+    if (this.hasUsed(2)) throw new OutOfEffort('twice the time was used')
+  }
+
+  /** Whether so many times the time was used. */
+  protected hasUsed(times: number): boolean {
+    return this.usedMs > times * this.timeMs || this.isOver(times)
   }
 
   /** Called now and then: whether it ends for another reason, or so many times what is allowed of something else was used. */
-  protected isOver(_times: 1 | 2): boolean {
+  protected isOver(_times: number): boolean {
     return false
   }
 

@@ -11,7 +11,7 @@ import type { SegmentTotals } from './index-segments.js'
 import { forksIn, type IndexTables, openIndexTables, weaveKey } from './index-tables.js'
 import { mendedIn } from './mended.js'
 import { cutBefore, passes, scanSpan, within } from './page-span.js'
-import { decodeRow, type Row } from './row.js'
+import { decodeRow, type Row, tagBytesOf } from './row.js'
 import { heightOf, pendingHeight, rowKey } from './row-key.js'
 import { isBefore, MergedScan, type RowScan, SegmentScan, segmentParts, type Wish } from './row-scan.js'
 import { refreshRuns } from './row-tables.js'
@@ -29,6 +29,8 @@ const tableSteps = 3
 /** Keys of owners that are kept at hand (twice as many at most), and the longest: some 2 MB. An address never has another key. */
 const ownerKeysMax = 1000
 const ownerKeyMaxBytes = 1024
+/** Bytes of tags that are read in one step. */
+const bytesPerStep = 4096
 /** Bundles around items that are kept at hand (twice as many at most). */
 const holdersMax = 2000
 
@@ -60,6 +62,10 @@ export interface PageRequest {
   /** Oldest first: the key up to which rows in no block are left out, because an earlier page had them. */
   readonly given?: Uint8Array
   readonly limit: number
+  /** False: rows have no tags. To read them takes most of the time of a row. */
+  readonly takesTags?: boolean
+  /** The page ends behind the row whose tags exceed so many bytes, together with those before it. */
+  readonly tagsMaxBytes?: number
 }
 
 /** The index as any thread reads it: synchronous, straight from the memory map. Never fetches. */
@@ -125,25 +131,29 @@ export class ChainIndex {
     return sets.live()
   }
 
-  /** The row with this id (32 bytes): what is in the tables can still change, and comes first. */
-  row(id: Uint8Array): Row | undefined {
+  /**
+   * The row with this id (32 bytes): what is in the tables can still change, and comes first. Without `takesTags` it has no tags.
+   */
+  row(id: Uint8Array, takesTags = true): Row | undefined {
     for (const live of this.#live()) {
       const found = findRow(live.tables, live.tables.runs.ids, id, live.span)
-      if (found !== undefined) return this.#whole(live, found.key, found.record)
+      if (found !== undefined) return this.#whole(live, found.key, found.record, takesTags)
     }
     const place = this.#tables.segments.find(id)
-    return place === undefined ? undefined : rowOf(place.live, place.row)
+    return place === undefined ? undefined : rowOf(place.live, place.row, takesTags)
   }
 
   /**
    * Rows of a selection, newest first where `backwards`, else oldest first. Where the effort is spent the page ends with a
    * `place`, which is always behind `after`. Throws an OutOfEffort where the values alone take twice the time.
    */
-  rows(wanted: Selection, { backwards, after, given, limit }: PageRequest, effort: Effort): Page<Row> {
+  rows(wanted: Selection, request: PageRequest, effort: Effort): Page<Row> {
+    const { backwards, after, given, limit, takesTags = true } = request
     const { start, end } = scanSpan(wanted, backwards, after)
     if (start === undefined) return { entries: [], more: false }
-    const scan = this.#scan(wanted, { backwards, effort, start, end, ahead: limit + 1 })
+    const scan = this.#scan(wanted, { backwards, effort, start, end, ahead: limit + 1, takesTags })
     const entries: Row[] = []
+    let tagsLeft = request.tagsMaxBytes ?? Number.POSITIVE_INFINITY
     scan.seek(start)
     for (let { key } = scan; key !== undefined && !passes(key, end, backwards); key = scan.key) {
       if (given !== undefined && heightOf(key) === undefined && !isBefore(given, key, false)) {
@@ -153,8 +163,12 @@ export class ChainIndex {
         continue
       }
       if (entries.length === limit) return { entries, more: true }
-      if (entries.length > 0 && effort.spent) return cutBefore(key, entries, backwards)
-      entries.push(scan.read())
+      if (entries.length > 0 && (effort.spent || tagsLeft < 0)) return cutBefore(key, entries, backwards)
+      const row = scan.read()
+      const tagBytes = tagBytesOf(row)
+      effort.charge(Math.floor(tagBytes / bytesPerStep))
+      tagsLeft -= tagBytes
+      entries.push(row)
       scan.next()
     }
     const { cutAt } = scan
@@ -228,8 +242,8 @@ export class ChainIndex {
     return this.#tables.segments.transactionIn(height, index)
   }
 
-  #whole({ at }: LiveTables, key: Uint8Array, record: Uint8Array): Row {
-    return this.dictionaries[at].whole(decodeRow(key, record))
+  #whole({ at }: LiveTables, key: Uint8Array, record: Uint8Array, takesTags = true): Row {
+    return this.dictionaries[at].whole(decodeRow(key, record), takesTags)
   }
 
   /** Bundles from the root down to the direct parent; undefined where one of them is not in the index. */

@@ -33,6 +33,8 @@ export interface Wish {
   readonly ahead?: number
   /** Rows are counted and not read. */
   readonly listsOnly?: boolean
+  /** False: rows that are read need no tags. */
+  readonly takesTags?: boolean
 }
 
 /** Counts the rows of a scan up to `end` (inclusive); undefined where that took more than the effort. */
@@ -64,6 +66,9 @@ export class SegmentScan implements RowScan {
   /** The row that was read last, and its number. */
   #read: Row | undefined
   #number = -1
+  #hasTags = false
+  /** A tag decides which rows are wanted, so that a row may be looked at for its tags. */
+  readonly #looksAtTags: boolean
   #key: Buffer | undefined
   /** What was looked for lies behind all of its rows. */
   #isOver = false
@@ -77,7 +82,8 @@ export class SegmentScan implements RowScan {
     const [low, high] = backwards ? [end, start] : [start, end]
     this.#first = live.segment.lowerBound(low)
     this.#last = this.#atOrBefore(high)
-    const read = (key: Buffer): Row => this.#rowAt(localRow(key))
+    this.#looksAtTags = wanted.tags !== undefined
+    const read = (key: Buffer): Row => this.#rowAt(localRow(key), this.#looksAtTags)
     this.#scan = new Selector(new SegmentSource(live)).scan(wanted, {
       backwards,
       effort,
@@ -130,15 +136,16 @@ export class SegmentScan implements RowScan {
   read(): Row {
     const row = this.#row
     if (row === undefined) throw new Error('a scan at its end has no row')
-    return this.#rowAt(row)
+    return this.#rowAt(row, this.wish.takesTags !== false)
   }
 
-  /** The one that was looked at last is most often the one that is wanted next. */
-  #rowAt(row: number): Row {
-    if (this.#read !== undefined && this.#number === row) return this.#read
+  /** The one that was looked at last is most often the one that is wanted next; with tags, where these were looked at. */
+  #rowAt(row: number, needsTags: boolean): Row {
+    if (this.#read !== undefined && this.#number === row && (this.#hasTags || !needsTags)) return this.#read
     this.wish.effort.charge()
-    this.#read = rowOf(this.live, row)
+    this.#read = rowOf(this.live, row, needsTags)
     this.#number = row
+    this.#hasTags = needsTags
     return this.#read
   }
 

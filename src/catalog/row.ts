@@ -27,7 +27,7 @@ export interface Row {
   /** Empty: none. */
   readonly recipient: Buffer
   readonly anchor: Uint8Array
-  /** In the order of the header. */
+  /** In the order of the header; none where whoever read the row did not want them. */
   readonly tags: readonly RowTag[]
   readonly signatureType: number | undefined
   /** Of items. */
@@ -38,6 +38,13 @@ export interface Row {
   readonly signature: Uint8Array | undefined
   /** Nobody checked that the owner of the item signed it: what lies at its place may be other bytes. */
   readonly isUnjudged?: true
+}
+
+/** Bytes of the names and values of a row's tags. */
+export function tagBytesOf({ tags }: Pick<Row, 'tags'>): number {
+  let bytes = 0
+  for (const { name, value } of tags) bytes += name.length + value.length
+  return bytes
 }
 
 /**

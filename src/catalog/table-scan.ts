@@ -56,7 +56,7 @@ export class TableScan implements RowScan {
   read(): Row {
     const { key } = this
     if (key === undefined) throw new Error('a scan at its end has no row')
-    return this.dictionary.whole(this.#read(key))
+    return this.dictionary.whole(this.#read(key), this.wish.takesTags)
   }
 
   /** Reads a row, and charges for it. The one that was looked at last is most often the one that is wanted next. */

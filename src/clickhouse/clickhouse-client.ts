@@ -54,9 +54,13 @@ const codes: ReadonlyMap<number, ClickhouseFault> = new Map([
 ])
 const tableUnknown = 60
 /** A statement is too large, or needs more time, memory, rows or bytes than one may take. */
-const boundCodes = new Set([158, 159, 160, 161, 162, 167, 168, 191, 241, 306, 307, 396])
+const boundCodes = new Set([158, 159, 160, 161, 162, 167, 168, 191, 241, 306, 307])
+/** The answer is larger than the statement allows. */
+const resultCode = 396
 /** It has no room for one more statement now. */
 const crowdedCodes = new Set([202, 203, 439])
+/** The answer to a statement would be too large: for fewer rows it is not. */
+export const answerTooLarge = refuse('too-large', 'client', 'the answer of ClickHouse would be too large')
 const tooLarge = refuse('too-large', 'client', 'ClickHouse needs more than a query may take')
 
 /**
@@ -189,6 +193,7 @@ export class ClickhouseClient {
     this.#recovered()
     this.#fault = fault
     if (code === tableUnknown) return refuse('unknown', 'upstream', 'ClickHouse has no such table')
+    if (code === resultCode) return answerTooLarge
     if (boundCodes.has(code)) return tooLarge
     if (crowdedCodes.has(code))
       return refuse('busy', 'upstream', 'ClickHouse has no room for a statement now')

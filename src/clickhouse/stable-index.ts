@@ -5,7 +5,7 @@ import { compareRowKeys } from '../catalog/row-key.js'
 import type { Selection } from '../catalog/selection.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { Recent } from '../store/recent.js'
-import type { Asker, ClickhouseClient } from './clickhouse-client.js'
+import { type Asker, answerTooLarge, type ClickhouseClient } from './clickhouse-client.js'
 import { readColumns } from './clickhouse-schema.js'
 import { type RecordedHeights, recordedHeights, type StableHeights, type WholeHeights } from './heights.js'
 import { RowBinaryFault, RowBinaryReader } from './row-binary.js'
@@ -36,6 +36,8 @@ const pageMaxBytes = 16 * 2 ** 20
 const smallMaxBytes = 2 ** 20
 /** Statements for one page: more than one only where rows are there several times. */
 const roundsMax = 4
+/** Where a page is too large, because rows have many tags, so many times fewer rows are read. */
+const rowsPart = 16
 /** Tags and bundles that at most so many rows have are looked up before anything else. */
 const rareMax = 50_000
 /** How long it counts how many have one, and of how many that is kept (twice as many at most). */
@@ -108,9 +110,14 @@ export class StableIndex {
     const word = onlyWord(wanted)
     const entries: StableRow[] = []
     let from = stretch
+    let parts = 1
     for (let round = 0; round < roundsMax; round += 1) {
-      const most = (limit + 1 - entries.length) * 2 ** round
+      const most = Math.ceil(((limit + 1 - entries.length) * 2 ** round) / parts)
       const read = await this.#rowsOf(wanted, rare, from, most, asker)
+      if (read === answerTooLarge && most > 1 && round + 1 < roundsMax) {
+        parts *= rowsPart
+        continue
+      }
       if (isRefusal(read)) return read
       const { rows, isEnd } = read
       // By the hash of a tag rows of another one may be found.
@@ -119,6 +126,7 @@ export class StableIndex {
       const last = rows.at(-1)
       if (isEnd || last === undefined) return { entries, more: false }
       from = { ...from, after: last.row.key }
+      if (parts > 1) break
     }
     return { entries, more: true, place: from.after as Uint8Array }
   }

@@ -13,7 +13,11 @@ export interface TagLimits {
   readonly tagBytesMax: number
 }
 
-/** ANS-104: 128 tags, names up to 1024 bytes, values up to 3072, two length bytes for each, and the blocks' counts. */
+/**
+ * ANS-104: 128 tags, names up to 1024 bytes, values up to 3072, two length bytes for each, and the blocks' counts. Clients and
+ * upload services take 4,096 bytes in all. What opens bundles on the network (`processStream` of arbundles) has no such bound,
+ * so items with more are on chain and in the indexes of others. They are indexed here, too.
+ */
 export const standardTagLimits: TagLimits = { tagsMax: 128, tagBytesMax: 128 * (1024 + 3072 + 4) + 64 }
 
 /** `at` may be behind the end: what is read there is zero. */

@@ -136,6 +136,16 @@ export class RowReader {
     return this.#tags.get(code) ?? this.#tagOf(code)
   }
 
+  /** Goes behind the next tag; no word is looked up. */
+  #passTag(): void {
+    const read = this.read
+    const code = read.uint()
+    const form = this.#forms[code - 1]
+    if (code === 0) read.block()
+    if (form !== undefined) readShaped(read, form.shape)
+    else if (code === 0) readShaped(read, readShape(read))
+  }
+
   /** The tag with a number: rows share it. */
   #tagOf(code: number): Tag {
     const key = this.words.key(this.numberOf(code - 1 - this.#forms.length))
@@ -145,8 +155,8 @@ export class RowReader {
     return tag
   }
 
-  /** The row, whole; byte fields are its own. */
-  row(row: number): SegmentRow {
+  /** The row, whole, or without its tags; byte fields are its own. */
+  row(row: number, takesTags = true): SegmentRow {
     this.#loadWords(row)
     const { flags, read } = this
     // One copy, of which all fields are views.
@@ -159,7 +169,10 @@ export class RowReader {
     const recipient = (flags & rowFlag.recipient) === 0 ? none : this.#field()
     const parent = (flags & rowFlag.place) === 0 ? none : this.#field()
     const tags: Tag[] = []
-    for (let left = read.uint(); left > 0; left -= 1) tags.push(this.#tag())
+    for (let left = read.uint(); left > 0; left -= 1) {
+      if (takesTags) tags.push(this.#tag())
+      else this.#passTag()
+    }
     const facts = readFacts(read, flags, parent)
     return {
       height,

@@ -75,8 +75,8 @@ export class Segment {
   }
 
   /** The row with this number, whole. */
-  row(row: number): SegmentRow {
-    return this.rows.row(row)
+  row(row: number, takesTags = true): SegmentRow {
+    return this.rows.row(row, takesTags)
   }
 
   /** The number of the row with this id (32 bytes); -1 where there is none. */

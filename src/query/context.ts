@@ -46,6 +46,9 @@ export class QueryContext {
   readonly #ownerKeys = new Map<string, Uint8Array>()
   #late: Promise<undefined> | undefined
   #chainMarks: ChainMarks | undefined
+  /** Bytes of the answer at which the pages of this query end, and the page that is written. */
+  readonly #queryEndBytes: number
+  #endBytes: number
 
   constructor(
     readonly index: ChainIndex,
@@ -57,7 +60,26 @@ export class QueryContext {
     private readonly waiting: LateAnswers,
     /** Older blocks, where several machines share their index. */
     readonly stable?: StableIndex,
-  ) {}
+  ) {
+    this.#queryEndBytes = effort.nextQuery()
+    this.#endBytes = this.#queryEndBytes
+  }
+
+  /** Says that so many selections are left, the one that is written next included: each has the same part of the room. */
+  share(selections: number): void {
+    const { bytes } = this.effort
+    this.#endBytes = bytes + (this.#queryEndBytes - bytes) / selections
+  }
+
+  /** Bytes that a page may still be written with. It has a row all the same where there are none. */
+  get roomBytes(): number {
+    return this.#endBytes - this.effort.bytes
+  }
+
+  /** Whether there are room and time for one more row of a page. */
+  get hasRoom(): boolean {
+    return this.roomBytes > 0 && !this.effort.isLate
+  }
 
   /** Adds a warning, each text once. */
   warn(code: Warning['code'], message: string): void {

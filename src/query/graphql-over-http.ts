@@ -110,6 +110,7 @@ export class GraphqlOverHttp {
       return refusedWith({ status: 400, message: `A batch has 1 to ${batchMax} queries` }, type)
     }
     const answers: string[] = []
+    effort.batch(list.length)
     for (const entry of list) {
       const answer = this.#ofBatch(entry, effort)
       // Awaited only where it is a promise: the scheduler counts the processor time that is used before the first

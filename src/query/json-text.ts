@@ -69,6 +69,17 @@ export class JsonText {
     this.written(chars)
   }
 
+  /** Puts the whole of another text here, which is counted by then. Throws what `written` throws. */
+  append(other: JsonText): void {
+    other.count()
+    if (other.#parts.length > 0) {
+      this.#cut()
+      for (const part of other.#parts) this.#parts.push(part)
+    }
+    this.text += other.text
+    this.#counted += other.text.length
+  }
+
   mark(): JsonMark {
     return { text: this.text, parts: this.#parts.length }
   }

@@ -7,6 +7,11 @@ import type { QueryLimits } from './query-limits.js'
 /** Fields that are written between two looks at the clocks: each costs no more than a look-up. */
 const fieldsPerLook = 64
 
+/** A page that is read within the time of a request is written until so many times of it are used; twice is the end of all. */
+const pageTimes = 1.5
+/** Part of the largest answer that pages fill. */
+const pagesShare = 0.5
+
 /** Questions of one request to another engine: some for each of its selections. */
 const asksMax = 200
 
@@ -21,6 +26,8 @@ export class QueryEffort extends Effort {
   #values = 0
   #bytes = 0
   #fields = 0
+  #isLate = false
+  #queriesLeft = 1
   #wallMs = 0
   #awayCount = 0
   #awayMs = 0
@@ -44,7 +51,7 @@ export class QueryEffort extends Effort {
     return this.#wallMs + (this.#wallSince === undefined ? 0 : this.clock.monotonic() - this.#wallSince)
   }
 
-  protected override isOver(times: 1 | 2): boolean {
+  protected override isOver(times: number): boolean {
     return this.#heldMs > times * this.limits.wallMs || this.isGone()
   }
 
@@ -97,6 +104,28 @@ export class QueryEffort extends Effort {
     if (this.#fields < fieldsPerLook) return
     this.#fields = 0
     this.goOn()
+    this.#isLate ||= this.hasUsed(pageTimes)
+  }
+
+  /** Whether a page that is written ends at its next row: what is left of the time is for the rest of the answer. */
+  get isLate(): boolean {
+    return this.#isLate
+  }
+
+  /** Says how many queries the request has, if there are several. */
+  batch(queries: number): void {
+    this.#queriesLeft = queries
+  }
+
+  /**
+   * Begins the next query of the request. Returns at how many bytes its pages end: those that are left have the same room each.
+   * Pages have a part of what an answer may have, so that one large row more does not make an error of all.
+   */
+  nextQuery(): number {
+    const room = this.limits.answerMaxBytes * pagesShare - this.#bytes
+    const end = this.#bytes + room / Math.max(1, this.#queriesLeft)
+    this.#queriesLeft -= 1
+    return end
   }
 
   /** Bytes written so far. */

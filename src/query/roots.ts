@@ -91,6 +91,7 @@ class RootsWriting {
       let found: unknown
       const isFound = this.#tried(root, before, () => {
         this.context.effort.goOn()
+        this.context.share(this.roots.length - at)
         found = this.#found(root)
       })
       if (!isFound) continue

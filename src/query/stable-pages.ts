@@ -100,7 +100,8 @@ function leftForOlder(
   let left = request.limit
   for (const part of partsOf(wanted, heights, request.backwards)) {
     if (!('here' in part)) return left
-    const page = context.index.rows(part.here, { ...request, limit: left }, context.effort)
+    const counted = { ...request, limit: left, takesTags: false }
+    const page = context.index.rows(part.here, counted, context.effort)
     if (page.more) return undefined
     left -= page.entries.length
   }

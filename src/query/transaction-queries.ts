@@ -1,19 +1,14 @@
-import { GraphQLError } from 'graphql'
-import type { Page, PageRequest } from '../catalog/index-reader.js'
 import type { Row, RowTag } from '../catalog/row.js'
-import { heightOf } from '../catalog/row-key.js'
-import type { Selection } from '../catalog/selection.js'
-import type { StableIndex } from '../clickhouse/stable-index.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { idBytes, parseId } from '../format/id.js'
 import { pageSize, queryError, selectionOf, type TransactionsArguments } from './asking.js'
 import type { QueryContext } from './context.js'
-import { type Continuation, continued } from './continuation.js'
-import { type Position, placeCursor, readRowCursor, rowCursor } from './cursor.js'
+import { readRowCursor } from './cursor.js'
 import type { SignedHeader } from './headers.js'
 import { type JsonText, quoted } from './json-text.js'
 import { type Selected, type Writer, type Writers, writeObject } from './selected.js'
-import { countOfBoth, type Older, olderRow, pageOfBoth, readOlder } from './stable-pages.js'
+import { olderRow } from './stable-pages.js'
+import { cursorOf, type PageEnd, type RowEdge, TransactionConnection } from './transaction-page.js'
 
 const winstonDigits = 12
 const intMax = 0x7fff_ffff
@@ -143,151 +138,15 @@ const holder: Writers<string> = {
   },
 }
 
-/** An edge of a page: its row, and what its cursor depends on. */
-interface Edge {
-  readonly row: Row
-  /** Where the page ended early, for its last edge. */
-  readonly place?: Uint8Array | undefined
-  /** What the page was continued with. */
-  readonly given: Uint8Array | undefined
-}
-
-function cursorOf({ row, place, given }: Edge, { marks }: QueryContext): string {
-  if (place !== undefined) return placeCursor(place, marks.of(heightOf(place), given))
-  return rowCursor(row, marks.of(row.height, given))
-}
-
-/** The end of a page, for `pageInfo`. */
-interface PageEnd {
-  readonly more: boolean
-  readonly end: string | undefined
-}
-
-/** Steps that are charged for writing a row: one, and for some tags one, because most texts are at hand. */
-const tagsPerStep = 4
-
-/** A page of rows; nothing is read before a field needs it. */
-export class TransactionConnection {
-  #page: Page<Row> | undefined
-  /** Null: counting takes too long. */
-  #count: number | null | undefined
-  #from: Continuation = {}
-  /** Of ClickHouse, where it has a part of the rows. */
-  #older: Older | undefined
-
-  constructor(
-    private readonly wanted: Selection,
-    private readonly request: Pick<PageRequest, 'backwards' | 'limit'>,
-    private readonly position: Position | undefined,
-    /** The query selects the end of the page apart from its edges (`pageInfo.endCursor`). */
-    private readonly takesEnd: boolean,
-  ) {}
-
-  /**
-   * Throws a GraphQLError where nothing was found within the effort and the answer would have no cursor to continue
-   * from.
-   */
-  #found(context: QueryContext): Page<Row> {
-    if (this.#page !== undefined) return this.#page
-    const [wanted, request] = [this.wanted, this.#request(context)]
-    const page =
-      this.#older === undefined
-        ? context.index.rows(wanted, request, context.effort)
-        : pageOfBoth({ wanted, request }, this.#older, context)
-    this.#page = this.#usable(page, context)
-    return this.#page
-  }
-
-  #request(context: QueryContext): PageRequest {
-    const { position, request } = this
-    if (position?.vague !== undefined) context.effort.lookUp(context.index.rowSteps)
-    if (position !== undefined) this.#from = continued(position, request.backwards, context.index)
-    return { ...request, ...this.#from }
-  }
-
-  #usable(page: Page<Row>, context: QueryContext): Page<Row> {
-    const { place, entries } = page
-    if (place !== undefined && entries.length === 0 && !this.takesEnd) {
-      throw new GraphQLError(
-        'Nothing was found yet in the time that a query has: go on from the cursor in the extensions of this error ' +
-          '(or ask for pageInfo { endCursor }), or narrow the query, by heights for example',
-        { extensions: { code: 'QUERY_TOO_EXPENSIVE', cursor: this.#placeCursor(place, context) } },
-      )
-    }
-    if (place !== undefined) {
-      context.warn('PARTIAL_RESULT', 'The page is shorter than it could be: go on from its last cursor')
-    }
-    return page
-  }
-
-  #placeCursor(place: Uint8Array, { marks }: QueryContext): string {
-    return placeCursor(place, marks.of(heightOf(place), this.#from.given))
-  }
-
-  /** Reads what lies in ClickHouse before anything is written. Throws or rejects with a GraphQLError. */
-  prepared(context: QueryContext, stable: StableIndex, takesCount: boolean): this | Promise<this> {
-    const { wanted } = this
-    const older = readOlder({ wanted, takesCount, request: this.#request(context) }, context, stable)
-    const keep = (read: Older): this => {
-      this.#older = read
-      return this
-    }
-    return older instanceof Promise ? older.then(keep) : keep(older)
-  }
-
-  end(context: QueryContext): PageEnd {
-    const { entries, more, place } = this.#found(context)
-    const row = entries.at(-1)
-    if (place !== undefined) return { more, end: this.#placeCursor(place, context) }
-    return { more, end: row === undefined ? undefined : cursorOf({ row, given: this.#from.given }, context) }
-  }
-
-  /**
-   * The last edge of a page that ended early has the cursor of where it ended: so that the next page does not read
-   * the same rows again.
-   */
-  edges(context: QueryContext): Edge[] {
-    const { entries, place } = this.#found(context)
-    const { given } = this.#from
-    return entries.map((row, at) => ({ row, given, place: at === entries.length - 1 ? place : undefined }))
-  }
-
-  count(context: QueryContext): number | null {
-    if (this.#count === undefined) this.#count = this.#counted(context)
-    return this.#count
-  }
-
-  #counted(context: QueryContext): number | null {
-    const count =
-      this.#older === undefined
-        ? context.index.count(this.wanted, context.effort)
-        : countOfBoth(this.wanted, this.#older, context)
-    if (count !== undefined && count <= intMax) return count
-    context.warn('PARTIAL_RESULT', 'The count is left out: it takes too long')
-    return null
-  }
-}
-
 const connection: Writers<TransactionConnection> = {
   pageInfo: (out, rows, context, below) => writeObject(out, rows.end(context), context, below),
-  edges: (out, rows, context, below) => {
-    const edges = rows.edges(context)
-    const { effort } = context
-    let lead = '['
-    for (const edge of edges) {
-      out.text += lead
-      lead = ','
-      writeObject(out, edge, context, below)
-      effort.charge(1 + edge.row.tags.length / tagsPerStep)
-    }
-    out.text += edges.length === 0 ? '[]' : ']'
-  },
+  edges: (out, rows, context, below) => out.append(rows.edges(context, below)),
   count: (out, rows, context) => {
     out.text += rows.count(context)
   },
 }
 
-const edge: Writers<Edge> = {
+const edge: Writers<RowEdge> = {
   cursor: (out, edge, context) => {
     out.text += quoted(cursorOf(edge, context))
   },
@@ -333,24 +192,32 @@ export function transactions(
   const position = cursor === undefined ? undefined : readRowCursor(cursor)
   if (cursor !== undefined && position === undefined) throw queryError('Invalid transaction cursor')
   const page = { backwards: args.sort !== 'HEIGHT_ASC', limit: pageSize(args.first, limits) }
-  const takesEnd = below.some(({ below: inner }) => inner.some(({ write }) => write === endCursor))
-  const found = new TransactionConnection(wanted, page, position, takesEnd)
-  if (stable === undefined) return found
-  const takesCount = below.some(({ write }) => write === connection.count)
-  return found.prepared(context, stable, takesCount)
+  const found = new TransactionConnection(wanted, page, position, {
+    edges: below.filter(({ write }) => write === connection.edges).map((edges) => edges.below),
+    takesEnd: below.some(({ below: inner }) => inner.some(({ write }) => write === endCursor)),
+    takesTags: takesTags(below),
+    takesCount: below.some(({ write }) => write === connection.count),
+  })
+  return stable === undefined ? found : found.prepared(context, stable)
+}
+
+/** Whether anything is written out of the tags of rows. */
+function takesTags(selected: readonly Selected[]): boolean {
+  return selected.some(({ write, below }) => write === writeTags || write === data.type || takesTags(below))
 }
 
 /** The resolver of `Query.transaction`. */
 export function transaction(
   { id }: { readonly id: string },
   context: QueryContext,
+  below: readonly Selected[],
 ): Row | null | Promise<Row | null> {
   const { index, effort, stable } = context
   effort.lookUp(index.rowSteps)
   const parsed = parseId(id)
   if (parsed === undefined) return null
   const bytes = idBytes(parsed)
-  const row = index.row(bytes)
+  const row = index.row(bytes, takesTags(below))
   if (row !== undefined || stable === undefined) return row ?? null
   return olderRow(bytes, context, stable).then((found) => found ?? null)
 }
