@@ -143,7 +143,7 @@ t.test('edges that are selected twice end at the same row', async (t) => {
 t.test('a page ends in time', async (t) => {
   let now = 0
   const work = { monotonic: () => (now += 1) }
-  const rig = await openRig(requests(false), { limits: { timeMs: 60 }, work })
+  const rig = await openRig(requests(false), { limits: { timeMs: 8 }, work })
   const list = await pages(rig, 100, 'tags { name value }')
   t.same(
     list.flatMap(({ errors = [] }) => errors),
