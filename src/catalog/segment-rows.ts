@@ -36,8 +36,8 @@ export interface FoundInSegment {
 }
 
 /**
- * What the index says of a row of a segment; without `takesTags` it has no tags. Field by field: spreading took a fifth of the time
- * of a page.
+ * What the index says of a row of a segment; without `takesTags` it has no tags. Field by field: spreading took a fifth of the
+ * time of a page.
  */
 export function rowOf({ segment }: LiveSegment, number: number, takesTags = true): Row {
   const read = segment.row(number, takesTags) as BufferRow
