@@ -44,12 +44,16 @@ export class GatewayHealth {
     return Math.min(this.headMs, Math.max(patienceMinMs, 2 * (this.#usualMs ?? 0)))
   }
 
-  /** Before a request. After a pause one request alone tries whether it answers again; the others are short. */
-  begin(): Trial {
+  /**
+   * Before a request. After a pause one request alone tries whether it answers again; the others are short. `isOnly`: no other
+   * gateway gets the request. Then they are longer, because strangers can make a gateway silent by ids that it is slow about.
+   */
+  begin(isOnly = false): Trial {
     const { isBehind } = this
     const isProbe = this.#rest.isDue && !isBehind
     if (isProbe) this.#rest.hold(this.headMs)
-    const limitMs = isBehind ? Math.min(this.headMs, 2 * this.patienceMs) : undefined
+    const shortMs = isOnly ? this.headMs / 2 : Math.min(this.headMs, 4 * this.patienceMs)
+    const limitMs = isBehind ? shortMs : undefined
     return { begunMs: this.clock.monotonic(), isProbe, limitMs }
   }
 

@@ -70,11 +70,12 @@ export class GatewaySource implements Source {
    */
   async open(wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> {
     const waiting = this.#candidates(wanted)
+    const isOnly = waiting.length === 1
     const running = new Set<Attempt>()
     let refusal: Refusal | undefined
     for (let atOnce = 1; ; ) {
       const next = running.size < atOnce && !ending.aborted ? waiting.shift() : undefined
-      if (next !== undefined) running.add(this.#begin(next, wanted, ending))
+      if (next !== undefined) running.add(this.#begin(next, isOnly, wanted, ending))
       const [oldest] = running
       if (oldest === undefined) return refusal ?? unknownEverywhere()
       const mayHedge = atOnce === 1 && waiting.length > 0
@@ -97,9 +98,9 @@ export class GatewaySource implements Source {
     await this.#client.close()
   }
 
-  #begin(listed: Listed, wanted: Wanted, ending: AnySignal): Attempt {
+  #begin(listed: Listed, isOnly: boolean, wanted: Wanted, ending: AnySignal): Attempt {
     const signal = new LazySignal()
-    const trial = listed.health.begin()
+    const trial = listed.health.begin(isOnly)
     return { listed, trial, signal, over: this.#ask(listed, trial, wanted, signal, ending) }
   }
 
