@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../../actor/clock.js'
+import { TimedTurns } from '../../actor/timed-turns.js'
 import { resourceOf } from '../../admission/payment-offer.js'
 import { isUnreadable, type Presented, paymentName, paymentOf } from '../../admission/presented.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
@@ -28,6 +29,13 @@ export interface UsdcUploadsParts {
 const noLength = textAnswer(411, 'Missing Content Length. Content Length is required for x402 upload.')
 const notTaken = textAnswer(404, 'This service takes no payments by x402')
 const noPrice = jsonAnswer(503, { error: 'The price is not known now: try again' }, '\r\nRetry-After: 2')
+
+/**
+ * Questions to the payment service that anybody can cause: for an offer, and whether a payment would settle. Fewer run at once
+ * than a payment service elsewhere has connections (64), so that settlements never wait behind them.
+ */
+const offerTurns = { atOnce: 12, waitingMax: 1000, patienceMs: 4000 }
+const lookTurns = { atOnce: 32, waitingMax: 1000, patienceMs: 8000 }
 
 /** A payment that a request carries, with what it is to pay for. */
 export interface BroughtPayment {
@@ -66,9 +74,14 @@ export class UsdcUploads {
   readonly #unsettled = new UnsettledPayments()
   /** Looks under way, by the client that causes them. */
   readonly #looking = new UnsettledPayments()
+  readonly #offerTurns: TimedTurns
+  readonly #lookTurns: TimedTurns
   #looks = 0
 
-  constructor(private readonly parts: UsdcUploadsParts) {}
+  constructor(private readonly parts: UsdcUploadsParts) {
+    this.#offerTurns = new TimedTurns(offerTurns, parts.clock)
+    this.#lookTurns = new TimedTurns(lookTurns, parts.clock)
+  }
 
   /** To be called before the handler first waits. */
   receive(request: Request, uploader: Uploader): Promise<UploadAnswer> {
@@ -133,11 +146,8 @@ export class UsdcUploads {
   ): Promise<UploadAnswer> {
     const { usdc } = this.parts
     if (usdc === undefined) return notTaken
-    const offer = await usdc.offer({
-      ...this.#wanted(request, bytes),
-      ...(fault === undefined ? {} : { fault }),
-    })
-    return answered(offer)
+    const wanted = { ...this.#wanted(request, bytes), ...(fault === undefined ? {} : { fault }) }
+    return answered(await this.#offerTurns.run(this.parts.clientOf(request), () => usdc.offer(wanted)))
   }
 
   #wanted(request: Request, bytes: number): Pick<UsdcOrder, 'bytes' | 'resource' | 'mimeType'> {
@@ -176,7 +186,8 @@ export class UsdcUploads {
     this.#looks += 1
     const isLooked = this.#looking.open(order.asker, String(this.#looks), 0n)
     if (isLooked === undefined) return tooManyLooks
-    const looked = await usdc.look({ ...order, itemId: '' }).finally(isLooked)
+    const look = (): ReturnType<UsdcPort['look']> => usdc.look({ ...order, itemId: '' })
+    const looked = await this.#lookTurns.run(order.asker, look).finally(isLooked)
     if (isRefusal(looked) || !('good' in looked)) return answered(looked)
     const units = BigInt(looked.units ?? read.authorization.value)
     return tracked === undefined || tracked.countFor(units) ? undefined : tooMany
