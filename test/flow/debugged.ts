@@ -19,20 +19,21 @@ export async function evaluateIn(address: string, name: string, expression: stri
   await new Promise((resolve) => socket.addEventListener('open', resolve))
   const say = (id: number, method: string, params: object): void =>
     socket.send(JSON.stringify({ id, method, params }))
-  let isSent = false
+  let sentTo: string | undefined
   const reported = new Promise<void>((resolve) => {
     socket.addEventListener('message', ({ data }) => {
       const word = JSON.parse(String(data)) as {
         method?: string
         params?: { sessionId: string; workerInfo?: { title: string } }
       }
-      // It has heard the order.
-      if (word.method === 'NodeWorker.receivedMessageFromWorker') resolve()
-      if (word.method !== 'NodeWorker.attachedToWorker' || isSent) return
+      // It has heard the order, and may have ended by it before its answer came.
+      const isOver = word.method === 'NodeWorker.detachedFromWorker' && word.params?.sessionId === sentTo
+      if (word.method === 'NodeWorker.receivedMessageFromWorker' || isOver) resolve()
+      if (word.method !== 'NodeWorker.attachedToWorker' || sentTo !== undefined) return
       if (!word.params?.workerInfo?.title.endsWith(` ${name}`)) return
       // The thread that takes the place of this one is attached, too.
-      isSent = true
       const { sessionId } = word.params
+      sentTo = sessionId
       const message = (id: number, method: string, params: object): string =>
         JSON.stringify({ id, method, params })
       say(2, 'NodeWorker.sendMessageToWorker', {

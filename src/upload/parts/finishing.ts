@@ -20,7 +20,7 @@ import { isOver, type MultipartRecord, type Stage } from './multipart-record.js'
 import { owing, type PaidParts } from './paid-parts.js'
 import { overtaken, type PartRecords } from './part-records.js'
 import type { PartStore } from './part-store.js'
-import { outcomeOf } from './upload-outcome.js'
+import { outcomeOf, uploaderIn } from './upload-outcome.js'
 
 /** After a try that decided nothing; each time twice as long, up to a bound. */
 const againMs = { first: 2000, most: 300_000 } as const
@@ -70,6 +70,11 @@ const acceptedElsewhere = textAnswer(
   503,
   'Another machine of this service has accepted the item, and gives its receipt soon',
   '\r\nRetry-After: 2',
+)
+
+const givenUp = textAnswer(
+  410,
+  'The upload was given up because others needed its place, and what was paid has become credits: begin it again',
 )
 
 const unsure = textAnswer(
@@ -163,6 +168,18 @@ export class Finishing {
       await records.release(id).catch(diskAnswer)
       throw error
     }
+  }
+
+  /** Ends an upload that is paid for before its item is whole: what was paid becomes credits. */
+  async giveUp(id: string): Promise<void> {
+    const { records } = this.parts
+    await this.host.load(id)
+    const record = records.find(id)
+    // Where its payment may still be settled it stays: `host` counts it again.
+    if (record?.paid?.facts === undefined || isOver(record)) return
+    if (this.endAccepted(record) !== undefined) return
+    const claimed = await records.claim(id, uploaderIn(record))
+    if (claimed === 'ours') await this.#recordOutcome(id, { answer: givenUp, isUnused: true })
   }
 
   #has(item: Id): boolean {

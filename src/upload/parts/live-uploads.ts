@@ -20,8 +20,32 @@ export interface LiveUpload {
   isDriven: boolean
 }
 
-/** What operators see of uploads that are not over, the largest first; so many at most. */
-export function largest(
+/** What operators see of uploads that are not over. */
+export interface ListedUploads {
+  readonly open: number
+  /** Of all that are open. */
+  readonly bytes: number
+  /** The largest first. */
+  readonly uploads: readonly object[]
+}
+
+/** How many are open, and the largest of them, `max` at most. */
+export function listedOf(
+  uploads: ReadonlyMap<string, LiveUpload>,
+  records: Pick<PartRecords, 'find'>,
+  max: number,
+): Omit<ListedUploads, 'bytes'> {
+  return { open: uploads.size, uploads: max === 0 ? [] : largest(uploads, records, max) }
+}
+
+/** Bytes of all parts. */
+export function chunksSize(chunks: ReadonlyMap<number, number>): number {
+  let sum = 0
+  for (const size of chunks.values()) sum += size
+  return sum
+}
+
+function largest(
   uploads: ReadonlyMap<string, LiveUpload>,
   records: Pick<PartRecords, 'find'>,
   max: number,

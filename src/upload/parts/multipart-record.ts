@@ -74,6 +74,11 @@ export interface PaidUpload {
   readonly endedMs?: number
 }
 
+/** Whether the money may not have moved. */
+export function isUndecided(paid: PaidUpload | undefined): boolean {
+  return paid !== undefined && paid.facts === undefined
+}
+
 /** From its first request on; then it is gone, whole or not. */
 export const uploadLivesMs = 24 * 3600_000
 

@@ -32,7 +32,7 @@ export class Multipart {
   async create(request: Request, client: string | undefined): Promise<UploadAnswer> {
     const begin: UploadBeginnings['begin'] = (terms) =>
       this.open.begin({ ...terms, ...(client === undefined ? {} : { client }) })
-    const paid = await this.paid?.create(request, { client, begin, drop: (id) => this.open.drop(id) })
+    const paid = await this.paid?.create(request, { client, begin, open: this.open })
     if (paid !== undefined) return paid
     const { min, max } = chunkBytes
     const chunkSize = readChunkBytes(new URLSearchParams(request.query).get('chunkSize'))

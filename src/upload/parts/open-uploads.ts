@@ -4,8 +4,8 @@ import type { Log } from '../../actor/log.js'
 import { closedAnswer, diskAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { Finishing, type FinishingHost, type FinishingParts } from './finishing.js'
-import { type LiveUpload, largest } from './live-uploads.js'
-import { isOver, type MultipartRecord, uploadLivesMs } from './multipart-record.js'
+import { chunksSize, type ListedUploads, type LiveUpload, listedOf } from './live-uploads.js'
+import { isOver, isUndecided, type MultipartRecord, uploadLivesMs } from './multipart-record.js'
 import { OpenCount } from './open-count.js'
 import { owing } from './paid-parts.js'
 import type { OpenElsewhere, SeenUpload } from './part-records.js'
@@ -48,7 +48,10 @@ export class OpenUploads implements FinishingHost {
     const open = records
       .due('open', Infinity, Infinity)
       .filter((record) => !this.#finishing.endAccepted(record))
-    for (const record of open) this.#adopt(record)
+    for (const record of open) {
+      const chunks = files.kept(record.id)
+      this.#countKept(this.#enter(record, chunks), chunksSize(chunks), chunks.size)
+    }
     for (const name of files.uploads()) if (!this.#live.has(name)) this.#removeFiles(name)
     this.#timers = [
       clock.every(sweepEveryMs, () => this.#sweepAgain()),
@@ -58,28 +61,37 @@ export class OpenUploads implements FinishingHost {
     if (records.isShared) this.#lookAround()
     for (const record of open)
       if (record.state === 'asked') this.finishUntilDecided(record.id, uploaderIn(record))
-    for (const record of open) paid?.watchPayment(record, (id) => this.drop(id))
+    for (const record of open) paid?.watchPayment(record, this)
     for (const record of [...records.due('owed', Infinity, Infinity), ...open])
       if (record.paid?.owes !== undefined) paid?.settleOwed(record)
-  }
-
-  #adopt(record: MultipartRecord): void {
-    const chunks = this.parts.files.kept(record.id)
-    this.#countKept(this.#enter(record, chunks), sumOf(chunks), chunks.size)
   }
 
   #enter(
     { id, client, paid }: Pick<MultipartRecord, 'id' | 'client' | 'paid'>,
     chunks: Map<number, number>,
   ): LiveUpload {
-    return this.#enterAs({ id, client, isPaid: paid !== undefined }, chunks)
+    const live = this.#enterAs({ id, client, isPaid: paid !== undefined }, chunks)
+    this.parts.room.setUndecided(live.holder, isUndecided(paid))
+    return live
+  }
+
+  /** The payment of an upload was settled. */
+  decided(id: string): void {
+    const { records, room } = this.parts
+    const live = this.#live.get(id)
+    if (live !== undefined) room.setUndecided(live.holder, isUndecided(records.find(id)?.paid))
   }
 
   #enterAs(
     { id, client, isPaid }: Pick<OpenElsewhere, 'id' | 'client' | 'isPaid'>,
     chunks: Map<number, number>,
   ): LiveUpload {
-    const drop = (): void => this.drop(id)
+    const drop = (): void => {
+      if (isPaid) this.#forget(id)
+      else this.drop(id)
+      // What was paid for it becomes credits.
+      if (isPaid) void this.track(this.#finishing.giveUp(id).catch(diskAnswer))
+    }
     const holder = this.parts.room.enter({ client, hasPlace: true, isPaid, drop })
     const seenMs = this.parts.clock.monotonic()
     const kept = { bytes: 0, files: 0 }
@@ -117,8 +129,9 @@ export class OpenUploads implements FinishingHost {
     }
     const live = this.#live.get(id) ?? this.#enter(record, chunks)
     if (isElsewhere) live.stage = stage
+    this.parts.room.setUndecided(live.holder, isUndecided(record.paid))
     Object.assign(live, { chunks, isElsewhere, seenMs: this.parts.clock.monotonic() })
-    this.#countKept(live, sumOf(chunks), chunks.size)
+    this.#countKept(live, chunksSize(chunks), chunks.size)
   }
 
   #lookAround(): void {
@@ -170,13 +183,8 @@ export class OpenUploads implements FinishingHost {
   }
 
   /** What is not over, the largest first; and how much it is together. */
-  listed(max: number): {
-    readonly open: number
-    readonly bytes: number
-    readonly uploads: readonly object[]
-  } {
-    const uploads = max === 0 ? [] : largest(this.#live, this.parts.records, max)
-    return { open: this.#live.size, bytes: this.parts.room.bytes, uploads }
+  listed(max: number): ListedUploads {
+    return { ...listedOf(this.#live, this.parts.records, max), bytes: this.parts.room.bytes }
   }
 
   now(): number {
@@ -194,8 +202,7 @@ export class OpenUploads implements FinishingHost {
       terms.paid === undefined ? room.placeFor(terms.client) : room.paidPlaceFor(terms.client)
     const crowded = closedAnswer() ?? full() ?? placed()
     if (crowded !== undefined) return crowded
-    const { id = randomUUID() } = terms
-    const now = clock.now()
+    const [id, now] = [terms.id ?? randomUUID(), clock.now()]
     // One whose payment is not decided is looked at again, by whichever machine sweeps.
     const due = terms.paid === undefined ? {} : { dueMs: now + sweepEveryMs }
     const record: MultipartRecord = { ...terms, id, createdMs: now, changedMs: now, state: 'open', ...due }
@@ -344,7 +351,7 @@ export class OpenUploads implements FinishingHost {
     // What was paid for and never used becomes credits first.
     records.put(isExpired && record.paid?.owes === undefined ? owing(later, 'refund') : later)
     if (isExpired) paid?.settleOwed(record)
-    else paid?.watchPayment(record, (id) => this.drop(id))
+    else paid?.watchPayment(record, this)
     return true
   }
 
@@ -390,10 +397,4 @@ export class OpenUploads implements FinishingHost {
     while (this.#underWay.size > 0) await Promise.all(this.#underWay)
     await this.parts.records.close()
   }
-}
-
-function sumOf(chunks: ReadonlyMap<number, number>): number {
-  let sum = 0
-  for (const size of chunks.values()) sum += size
-  return sum
 }

@@ -36,7 +36,14 @@ export interface UploadBeginnings {
   begin(
     terms: Pick<MultipartRecord, 'chunkBytes' | 'paid'> & { readonly id?: string },
   ): MultipartRecord | UploadAnswer
+  readonly open: UndecidedUploads
+}
+
+/** The uploads whose payments are watched. */
+export interface UndecidedUploads {
   drop(id: string): void
+  /** The payment of an upload was settled, as its record states. */
+  decided(id: string): void
 }
 
 const againMs = 2000
@@ -49,7 +56,7 @@ const noStore = '\r\nCache-Control: no-store'
 /** An upload whose payment is not decided. */
 interface UndecidedPayment {
   readonly leave: ReleaseShare
-  readonly drop: (id: string) => void
+  readonly open: UndecidedUploads
   /** Requests that bring the payment now. */
   requests: number
   /** An order to settle it may have arrived. */
@@ -107,7 +114,7 @@ export class PaidParts {
     brought: BroughtPayment,
     size: number,
     address: string | undefined,
-    { client, begin, drop }: UploadBeginnings,
+    { client, begin, open }: UploadBeginnings,
   ): Promise<UploadAnswer> {
     const { records, payments } = this.parts
     const { bytes } = brought.order
@@ -121,11 +128,11 @@ export class PaidParts {
     if (known?.paid?.facts !== undefined) return this.#created(known)
     const tracked = payments.track(brought)
     try {
-      // What is paid for is never dropped for another: so nothing begins that no money will follow.
+      // What is paid for makes way only for its like: so nothing begins that no money will follow.
       const worthless = known === undefined ? await payments.verify(brought, bytes, tracked) : undefined
       if (worthless !== undefined) return worthless
       const isKnown = records.find(id) !== undefined
-      const undecided = this.#undecidedOf(id, client, drop, isKnown)
+      const undecided = this.#undecidedOf(id, client, open, isKnown)
       if (undecided === undefined) return tooManyMoving
       undecided.requests += 1
       try {
@@ -170,7 +177,7 @@ export class PaidParts {
   #undecidedOf(
     id: string,
     client: string | undefined,
-    drop: (id: string) => void,
+    open: UndecidedUploads,
     isKnown: boolean,
   ): UndecidedPayment | undefined {
     const known = this.#undecided.get(id)
@@ -178,7 +185,7 @@ export class PaidParts {
     // One that was begun has its place already: by an earlier process, or on another machine.
     const leave = isKnown ? this.#places.force(client ?? '') : this.#places.take(client ?? '')
     if (typeof leave === 'string') return undefined
-    const undecided = { leave, drop, requests: 0, mayMove: isKnown, sinceMs: this.parts.clock.monotonic() }
+    const undecided = { leave, open, requests: 0, mayMove: isKnown, sinceMs: this.parts.clock.monotonic() }
     this.#undecided.set(id, undecided)
     return undecided
   }
@@ -191,7 +198,7 @@ export class PaidParts {
     if (!this.#isUnpaid(id)) this.#forgetUndecided(id, undecided)
     else if (!undecided.mayMove) {
       this.#forgetUndecided(id, undecided)
-      undecided.drop(id)
+      undecided.open.drop(id)
     } else this.#startChecks()
   }
 
@@ -203,12 +210,13 @@ export class PaidParts {
   #forgetUndecided(id: string, undecided: UndecidedPayment): void {
     undecided.leave()
     if (this.#undecided.get(id) === undecided) this.#undecided.delete(id)
+    undecided.open.decided(id)
   }
 
   /** An upload that was left before its payment was decided: it is looked at until it is. */
-  watchPayment({ id, client }: MultipartRecord, drop: (id: string) => void): void {
+  watchPayment({ id, client }: MultipartRecord, open: UndecidedUploads): void {
     if (this.#undecided.has(id) || !this.#isUnpaid(id)) return
-    this.#undecidedOf(id, client, drop, true)
+    this.#undecidedOf(id, client, open, true)
     this.#startChecks()
   }
 
@@ -245,7 +253,7 @@ export class PaidParts {
     const isOnWay = outcome.state === 'unknown' && clock.monotonic() - undecided.sinceMs < onWayMs
     if (outcome.state === 'open' || isOnWay) return
     this.#forgetUndecided(id, undecided)
-    undecided.drop(id)
+    undecided.open.drop(id)
   }
 
   async #created(record: MultipartRecord): Promise<UploadAnswer> {

@@ -27,18 +27,17 @@ const filesMax = 500_000
 /** Uploads that one address range may have open. */
 const placesEachMax = 1000
 /**
- * Uploads that are paid for at their beginning, some kilobytes of memory each: all together, those of one provider, and those of
- * one network. A beginning costs little, and what it does not use comes back as credits, so no site may have all of them.
+ * Uploads that are paid for at their beginning, some kilobytes of memory each. A beginning costs little, and what it does not use
+ * becomes credits: so where all places are taken, one is given up by the rule of those that are not paid for.
  */
 const paidPlacesMax = 50_000
-const paidPlacesOf = [paidPlacesMax / 5, paidPlacesMax / 20]
 
 export interface HolderTerms {
   /** Whose share it takes: an address range; undefined: of this machine, bounded by the whole alone. */
   readonly client: string | undefined
   /** It takes a place among the open uploads. */
   readonly hasPlace: boolean
-  /** It is paid for: it always finds a place, and is never dropped for another. A payment that is not made yet does not count. */
+  /** It is paid for: it gives up bytes for nobody, and its place only for another one that is paid for. */
   readonly isPaid: boolean
   /** Gives up what it holds, because another needs the room: `leave` was called when this returns. */
   drop(): void
@@ -51,6 +50,8 @@ export class Holder {
   isGone = false
   /** Work is under way that must not lose it. */
   isBusy = false
+  /** Its payment may still be settled: it must not be lost before that is known. */
+  isUndecided = false
   readonly client: string | undefined
   readonly places: number
   readonly parties: Parties
@@ -79,6 +80,8 @@ export class Holder {
  */
 export class HeldRoom {
   readonly #order = new EvictionOrder<Holder>()
+  /** Of those that are paid for. */
+  readonly #paidOrder = new EvictionOrder<Holder>()
   /** By address range. */
   readonly #bytesOf = new Map<string, number>()
   readonly #placesOf = new Map<string, number>()
@@ -116,7 +119,7 @@ export class HeldRoom {
     if (holder.isGone) return
     this.grow(holder, -holder.bytes, -holder.files)
     holder.isGone = true
-    this.#order.remove(holder)
+    this.#orderOf(holder).remove(holder)
     this.#places -= holder.places
     if (holder.client !== undefined) count(this.#placesOf, holder.client, -holder.places)
     this.#countPlaces(holder, -holder.places)
@@ -134,10 +137,22 @@ export class HeldRoom {
     this.#rank(holder)
   }
 
+  setUndecided(holder: Holder, isUndecided: boolean): void {
+    holder.isUndecided = isUndecided
+    this.#rank(holder)
+  }
+
+  #orderOf({ isPaid }: Holder): EvictionOrder<Holder> {
+    return isPaid ? this.#paidOrder : this.#order
+  }
+
   #rank(holder: Holder): void {
     if (holder.isGone) return
-    if (holder.isBusy || holder.isPaid) this.#order.remove(holder)
-    else this.#order.put(holder)
+    const order = this.#orderOf(holder)
+    // What is paid for has nothing but its place to give up.
+    const isKept = holder.isBusy || holder.isUndecided || (holder.isPaid && holder.places === 0)
+    if (isKept) order.remove(holder)
+    else order.put(holder)
   }
 
   /** Counts bytes and files that came or, with less than 0, do not stay. */
@@ -158,24 +173,30 @@ export class HeldRoom {
   placeFor(client: string | undefined): UploadAnswer | undefined {
     if (client !== undefined && (this.#placesOf.get(client) ?? 0) >= placesEachMax) return tooMany
     const { placesMax = usualPlacesMax } = this.bounds
-    const parties = partiesOf(client ?? '')
-    while (this.#places - this.#paidPlaces >= placesMax) {
-      const own = parties.map((name, level) => this.#placesAt.get(`${level} ${name}`) ?? 0)
-      const victim = this.#order.forPlaceOf(parties, own)
-      if (victim === undefined) return textAnswer(503, 'Too many uploads are open', again)
-      this.#drop(victim)
-    }
+    while (this.#places - this.#paidPlaces >= placesMax)
+      if (!this.#freePlace(client, this.#order, this.#placesAt)) return noPlace
     return undefined
   }
 
   /** The same for one that is paid for at its beginning. Such ones take no place of others, and make none. */
   paidPlaceFor(client: string | undefined): UploadAnswer | undefined {
     if (client !== undefined && (this.#placesOf.get(client) ?? 0) >= placesEachMax) return tooMany
+    while (this.#paidPlaces >= paidPlacesMax)
+      if (!this.#freePlace(client, this.#paidOrder, this.#paidPlacesAt)) return noPlace
+    return undefined
+  }
+
+  /** False: nobody has to give up a place for this client. `places`: by party, those that cannot be given up among them. */
+  #freePlace(
+    client: string | undefined,
+    order: EvictionOrder<Holder>,
+    places: ReadonlyMap<string, number>,
+  ): boolean {
     const parties = partiesOf(client ?? '')
-    const isFull = (max: number, level: number): boolean =>
-      (this.#paidPlacesAt.get(`${level} ${parties[level]}`) ?? 0) >= max
-    if (client !== undefined && paidPlacesOf.some(isFull)) return tooMany
-    return this.#paidPlaces >= paidPlacesMax ? textAnswer(503, 'Too many uploads are open', again) : undefined
+    const own = parties.map((name, level) => places.get(`${level} ${name}`) ?? 0)
+    const victim = order.forPlaceOf(parties, own)
+    if (victim !== undefined) this.#drop(victim)
+    return victim !== undefined
   }
 
   /** Makes room for so many more bytes of one that is here, and for a file. An answer: there is none. */
@@ -239,6 +260,7 @@ export class HeldRoom {
 
 const again = '\r\nRetry-After: 60'
 const tooMany = textAnswer(429, 'Too many of your uploads are open: finish or cancel some', again)
+const noPlace = textAnswer(503, 'Too many uploads are open', again)
 const noRoom = textAnswer(503, 'Too many parts wait to be finalized', again)
 const diskFull = textAnswer(503, 'the disk is full', again)
 const gone = textAnswer(503, 'The upload was dropped, because others needed its room: begin it again', again)

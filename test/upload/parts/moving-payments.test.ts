@@ -66,7 +66,7 @@ function sceneOf(t: Test): Scene {
     async create(payment, client) {
       const request = { path: payment, query: 'totalBytes=100' } as unknown as Request
       const drop = (id: string): void => records.remove([id])
-      const created = await paid.create(request, { client, begin, drop })
+      const created = await paid.create(request, { client, begin, open: { drop, decided: () => undefined } })
       return created ?? jsonAnswer(404, {})
     },
   }

@@ -40,6 +40,8 @@ interface Scene {
   find(): MultipartRecord | undefined
   /** Replaces its only part. */
   readonly partPath: string
+  /** Its place goes to another. */
+  giveUp(): void
   /** Time goes on, and what is due is looked at. */
   pass(ms: number): void
   readonly uploads: Uploads
@@ -130,6 +132,7 @@ async function scene(
       aheadMs += ms
       sweep()
     },
+    giveUp: () => open.live(upload)?.holder.terms.drop(),
     async attempt() {
       const live = open.live(upload)
       if (live === undefined) throw new Error('it is over')
@@ -255,4 +258,23 @@ t.test('an upload that nothing was accepted for is given back when it is over', 
   one.pass(25 * 3600_000)
   await eventually('the payment has ended', async () => one.ended.length > 0)
   t.strictSame(one.ended, ['given back'])
+})
+
+t.test('what was paid for an upload that gives up its place becomes credits', async (t) => {
+  const one = await scene(t, never)
+  one.giveUp()
+  await eventually('the payment has ended', async () => one.ended.length > 0)
+  t.match(one.find(), { state: 'invalid', answer: { status: 410 } })
+  await t.rejects(one.attempt(), /over/)
+  one.pass(25 * 3600_000)
+  t.strictSame(one.ended, ['given back'])
+})
+
+t.test('what has made an item gives its place up, and not its payment', async (t) => {
+  const one = await scene(t, async () => lost)
+  t.equal((await one.attempt()).status, 503)
+  enter(one, header.id, upload)
+  one.giveUp()
+  await eventually('the payment has ended', async () => one.ended.length > 0)
+  t.strictSame(one.ended, [spent])
 })
