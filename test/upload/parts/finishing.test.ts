@@ -108,13 +108,14 @@ for (const networks of [1, 200])
       clients.set(header.id, client)
       return scene.begun(client, item)
     }
+    let ended = 0
     const crowd = Array.from({ length: 200 }, (_, at) =>
-      attempted(scene, begin(networks === 1 ? `198.51.100.${at}` : `${11 + at}.1.7.9`)),
+      attempted(scene, begin(networks === 1 ? `198.51.100.${at}` : `${11 + at}.1.7.9`)).finally(() => {
+        ended += 1
+      }),
     )
-    const beganMs = systemClock.monotonic()
     t.match(await attempted(scene, begin(honest)), { status: 200 })
-    const tookMs = systemClock.monotonic() - beganMs
-    t.ok(tookMs < 5000, `${tookMs} ms`)
+    t.ok(ended < 150, `${ended} before it`)
     for (const one of crowd) t.match(await one, { status: 200 })
   })
 
