@@ -29,25 +29,28 @@ export class OpeningMarks {
     this.#table = environment.table('bundles opening')
   }
 
-  /** At a start: counts an attempt for each bundle that was open when the last run ended. */
+  /** At a start: counts an attempt for each bundle that was open when the last run ended. Throws where the disk takes nothing. */
   load(nowMs: number): void {
     const entries = this.#table.from(undefined, Number.MAX_SAFE_INTEGER)
-    for (const { key, value } of entries) {
-      const record = Buffer.from(value)
-      const wasOpen = record[0] === 1
-      const ends = record.readUInt32BE(1) + (wasOpen ? 1 : 0)
-      const task = this.agenda.find(key)
-      if (wasOpen && task !== undefined) {
-        // One end may have been the fault of another bundle beside it, or of none.
-        const delayMs = ends === 1 ? 0 : pauseMs(ends - 2, waitMs, waitMaxMs)
-        this.agenda.later(task, nowMs + delayMs)
-      }
-      this.environment.write(() => {
-        if (task === undefined) this.#table.remove(key)
-        else this.#table.put(key, recordOf(false, ends))
-      })
-      if (task !== undefined) this.#suspects.set(name(key), { key: Buffer.from(key), ends })
+    const suspects = this.environment.write(() =>
+      entries.flatMap(({ key, value }) => this.#loaded(Buffer.from(key), Buffer.from(value), nowMs)),
+    )
+    for (const suspect of suspects) this.#suspects.set(name(suspect.key), suspect)
+  }
+
+  #loaded(key: Uint8Array, record: Buffer, nowMs: number): Suspect[] {
+    const wasOpen = record[0] === 1
+    const ends = record.readUInt32BE(1) + (wasOpen ? 1 : 0)
+    const task = this.agenda.find(key)
+    if (task === undefined) {
+      this.#table.remove(key)
+      return []
     }
+    // One end may have been the fault of another bundle beside it, or of none.
+    const delayMs = ends === 1 ? 0 : pauseMs(ends - 2, waitMs, waitMaxMs)
+    if (wasOpen) this.agenda.later(task, nowMs + delayMs)
+    this.#table.put(key, recordOf(false, ends))
+    return [{ key, ends }]
   }
 
   /** Whether an earlier run ended while this bundle was open. */
@@ -55,12 +58,12 @@ export class OpeningMarks {
     return this.#suspects.has(key)
   }
 
-  /** The suspect that is due at which the fewest runs have ended. */
+  /** The suspect that is due at which the fewest runs have ended. Writes nothing: the next `load` removes marks without tasks. */
   next(nowMs: number): Task | undefined {
     const sorted = [...this.#suspects.values()].sort((one, other) => one.ends - other.ends)
     for (const { key } of sorted) {
       const task = this.agenda.find(key)
-      if (task === undefined) this.ended(key, true)
+      if (task === undefined) this.#suspects.delete(name(key))
       else if (task.dueMs <= nowMs) return task
     }
     return undefined

@@ -65,6 +65,7 @@ export class Unbundler {
   readonly #abort = new AbortController()
   readonly #running = new Map<string, Running>()
   #timer: Timer | undefined
+  #hasMarks = false
   #lost: (error: unknown) => void = () => undefined
   readonly #disk: Outage
   readonly #held: HeldBytes
@@ -82,11 +83,17 @@ export class Unbundler {
    * the thread must end.
    */
   run(): Promise<never> {
-    this.parts.marks.load(this.parts.clock.now())
-    this.wake()
     return new Promise((_, reject) => {
       this.#lost = reject
+      this.#begin().catch(reject)
     })
+  }
+
+  /** Nothing is opened before it is known at which bundles the last run ended. */
+  async #begin(): Promise<void> {
+    const { marks, clock } = this.parts
+    this.#hasMarks = await this.#written(() => marks.load(clock.now()))
+    this.wake()
   }
 
   async stop(): Promise<void> {
@@ -97,7 +104,7 @@ export class Unbundler {
 
   /** Looks at the agenda: something may be due. */
   wake(): void {
-    if (this.#abort.signal.aborted) return
+    if (this.#abort.signal.aborted || !this.#hasMarks) return
     const { agenda, clock, following } = this.parts
     this.#timer?.cancel()
     // What is in line already goes on while the disk takes nothing.

@@ -2,6 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import type { Task } from '../../src/ingest/agenda.js'
 import { bundleAgenda } from '../../src/ingest/bundle-tasks.js'
 import { OpeningMarks } from '../../src/ingest/opening-marks.js'
 import { openEnvironment } from '../../src/store/lmdb.js'
@@ -104,5 +105,34 @@ t.test('suspects are due with those first at which fewest runs ended, and later 
   fifth.load(9000)
   t.equal(fifth.next(18_999), undefined)
   t.same(fifth.next(19_000)?.key, deadly)
+  t.end()
+})
+
+t.test('a disk that takes nothing ends neither a start nor a look, and counts nothing twice', (t) => {
+  const environment = openEnvironment(folder(t))
+  t.teardown(() => environment.close())
+  const agenda = bundleAgenda(environment, 10)
+  const [deadly, gone] = ['b', 'a'].map((name) => Buffer.alloc(32, name)) as [Buffer, Buffer]
+  for (const key of [deadly, gone]) agenda.put([{ key, value: Buffer.alloc(0) }], 0)
+  const first = new OpeningMarks(environment, agenda)
+  for (const key of [deadly, gone]) first.begun(key)
+  let isFull = true
+  const full = Object.assign(Object.create(environment) as typeof environment, {
+    write: <T>(act: () => T): T =>
+      environment.write(() => {
+        const done = act()
+        if (isFull) throw Object.assign(new Error('no space left'), { code: 'ENOSPC' })
+        return done
+      }),
+  })
+  const second = new OpeningMarks(full, agenda)
+  for (let times = 0; times < 3; times += 1) t.throws(() => second.load(1000), { code: 'ENOSPC' })
+  t.notOk(second.isSuspect(deadly.toString('hex')))
+  isFull = false
+  second.load(1000)
+  isFull = true
+  agenda.done(agenda.find(gone) as Task)
+  t.match(second.next(1000), { key: deadly, attempts: 1 })
+  t.notOk(second.isSuspect(gone.toString('hex')), 'its task is gone')
   t.end()
 })
