@@ -9,6 +9,7 @@ import {
   type Reservation,
   reservationChange,
   reservationKind,
+  reservationTries,
   serviceOf,
   totalOf,
 } from './reservation.js'
@@ -19,8 +20,6 @@ export interface FoundReservation {
   readonly version: number
 }
 
-/** How often a commit is repeated after a conflict. */
-const attemptsMax = 100
 /** A service that waits states so often that it still counts on a payment. */
 const renewMs = 10_000
 
@@ -65,7 +64,7 @@ export async function paidFor(
   bytes: number,
   orderer: Orderer,
 ): Promise<bigint | 'spent' | 'held' | undefined> {
-  for (let tries = 0; tries < attemptsMax; tries += 1) {
+  for (let tries = 0; tries < reservationTries; tries += 1) {
     const found = await findReservation(ledger, itemId)
     const held = found?.reservation
     if (!isReserved(held)) return undefined

@@ -137,10 +137,11 @@ export class FirstSales {
   ): Promise<UsdcAnswer | 'credited'> {
     const { ledger, reservations, clock } = this.parts
     const { payer = '', itemId = '', owner = '', tokenQuantity: units = '' } = about
-    // No other service can accept that item, because the one that is gone has signed it.
-    if (await reservations.refundLeft(itemId, clock.now())) return 'credited'
     const held = (await findReservation(ledger, itemId))?.reservation
+    if (held !== undefined && !isReserved(held)) return 'credited'
     const isHeld = isReserved(held) && !(await isSpent(ledger, itemId, held))
+    // No other service can accept that item, because the one that is gone has signed it.
+    if (isHeld && (await reservations.refundLeft(itemId, clock.now()))) return 'credited'
     return {
       ...acceptedElsewhere[isHeld ? 'held' : 'spent'],
       first: {

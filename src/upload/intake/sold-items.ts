@@ -48,8 +48,7 @@ export class SoldItems {
     return this.turns.run(sale.itemId, async () => {
       const open = selling.sales.openOf(sale.itemId)
       if (open !== undefined && purchase !== undefined) return this.settle(open, purchase)
-      // Moves nothing: it asks for what became of the payment.
-      if (open !== undefined) return this.#settle(open, selling.inquiry(open))
+      if (open !== undefined) return this.#settle(open)
       const item = uploads.find(sale.itemId)
       return item === undefined
         ? fixedAnswers.unknownItem
@@ -81,7 +80,7 @@ export class SoldItems {
     const { selling } = this.parts
     const open = selling.sales.openOf(id)
     if (open === undefined || open.payment === purchase?.payment) return open
-    const answer = await this.#settle(open, selling.inquiry(open))
+    const answer = await this.#settle(open)
     // Unpaid: a new sale may begin.
     return answer.status === 402 ? undefined : answer
   }
@@ -101,24 +100,21 @@ export class SoldItems {
   }
 
   /** Lists a bundle for other machines, settles the payment and accepts the item. */
-  async settle(
-    sale: Sale,
-    purchase: Purchase,
-    { done, client, fresh }: Settling = {},
-  ): Promise<UploadAnswer> {
+  async settle(sale: Sale, purchase: Purchase, settling: Settling = {}): Promise<UploadAnswer> {
     const { listing } = this.parts
+    const { client, fresh } = settling
     const isListed = sale.item?.isBundle !== true || (await listing?.listSale(sale.item, client)) !== false
-    if (isListed) return this.#settle(sale, purchase, done, fresh !== undefined)
+    if (isListed) return this.#settle(sale, purchase, settling)
     if (fresh !== undefined) await this.#drop(sale, fresh)
     return unlisted
   }
 
-  /** `isFirst`: no other order was sent for it. */
-  async #settle(sale: Sale, purchase: Purchase, done?: object, isFirst = false): Promise<UploadAnswer> {
+  /** Without `purchase` nothing moves: what became of the payment is looked up. */
+  async #settle(sale: Sale, purchase?: Purchase, { done, fresh }: Settling = {}): Promise<UploadAnswer> {
     const { selling } = this.parts
     const { item } = sale
     if (item === undefined) throw new Error(`the sale ${sale.payment} is over`)
-    const paid = await this.#outcome(sale, item, purchase, isFirst)
+    const paid = await this.#outcome(sale, item, purchase, fresh !== undefined)
     if ('answer' in paid) {
       if (!paid.isOpen) await this.#drop(sale, item)
       return (await this.#firstReceipt(paid.first)) ?? paid.answer
@@ -139,17 +135,19 @@ export class SoldItems {
 
   /**
    * Settles the payment. An order may be refused while an earlier one, or the same one later, still settles: validity and prices
-   * end meanwhile. So only the record of the payment decides that nothing can move.
+   * end meanwhile. So only the record of the payment decides that nothing can move. `isFirst`: no other order was sent for it.
    */
   async #outcome(
     sale: Sale,
     item: AcceptedItem,
-    purchase: Purchase,
+    purchase: Purchase | undefined,
     isFirst: boolean,
   ): ReturnType<Purchase['settle']> {
+    const { selling } = this.parts
+    if (purchase === undefined) return selling.became(sale, false)
     const answered = await purchase.settle(item.id, { request: sale.request, owner: item.owner })
     if (!('answer' in answered) || answered.isOpen || answered.first !== undefined) return answered
-    const became = await this.parts.selling.inquiry(sale, isFirst).settle(item.id)
+    const became = await selling.became(sale, isFirst)
     return 'answer' in became && !became.isOpen ? answered : became
   }
 

@@ -12,7 +12,7 @@ import {
 import type { Uploader } from '../calls/uploader.js'
 import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
 import type { LiveUpload } from './live-uploads.js'
-import { isOver, type MultipartRecord } from './multipart-record.js'
+import { isOver, isUndecided, type MultipartRecord } from './multipart-record.js'
 import type { OpenUploads } from './open-uploads.js'
 import type { PaidParts, UploadBeginnings } from './paid-parts.js'
 import { PartArrival } from './part-arrival.js'
@@ -109,8 +109,7 @@ export class Multipart {
     const record = this.#find(id)
     const live = this.open.live(id)
     if (record === undefined || live === undefined) return unknown(id)
-    if (record.paid !== undefined && record.paid.facts === undefined)
-      return textAnswer(402, 'The upload is not paid for yet')
+    if (isUndecided(record.paid)) return textAnswer(402, 'The upload is not paid for yet')
     if (!isTaking(record, live)) return textAnswer(409, 'The upload is being finalized: no more parts')
     const size = Number(request.header('content-length') ?? 0)
     if (!(size > 0)) return textAnswer(400, 'Invalid chunk: Content-Length must be positive')

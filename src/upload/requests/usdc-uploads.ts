@@ -138,16 +138,15 @@ export class UsdcUploads {
     })
   }
 
-  /** The 402 for so many bytes, or why there is none. `fault`: why a payment was not taken. */
-  async offer(
-    request: Request,
-    bytes: number,
-    fault?: { readonly error: string; readonly message: string },
-  ): Promise<UploadAnswer> {
+  /** The 402 for so many bytes, or why there is none. */
+  offer(request: Request, bytes: number): Promise<UploadAnswer> {
+    return this.#offer(this.parts.clientOf(request), this.#wanted(request, bytes))
+  }
+
+  async #offer(client: string, wanted: Parameters<UsdcPort['offer']>[0]): Promise<UploadAnswer> {
     const { usdc } = this.parts
     if (usdc === undefined) return notTaken
-    const wanted = { ...this.#wanted(request, bytes), ...(fault === undefined ? {} : { fault }) }
-    return answered(await this.#offerTurns.run(this.parts.clientOf(request), () => usdc.offer(wanted)))
+    return answered(await this.#offerTurns.run(client, () => usdc.offer(wanted)))
   }
 
   #wanted(request: Request, bytes: number): Pick<UsdcOrder, 'bytes' | 'resource' | 'mimeType'> {
@@ -230,12 +229,11 @@ export class UsdcUploads {
   }
 
   /** The offer, with why the payment was not taken. */
-  async #faulty(
-    { bytes, resource, mimeType }: UsdcWish,
+  #faulty(
+    { asker, bytes, resource, mimeType }: UsdcWish,
     fault: { readonly error: string; readonly message: string },
   ): Promise<UploadAnswer> {
-    const { usdc } = this.parts
-    return usdc === undefined ? notTaken : answered(await usdc.offer({ bytes, resource, mimeType, fault }))
+    return this.#offer(asker, { bytes, resource, mimeType, fault })
   }
 
   async #settle(order: UsdcOrder): ReturnType<Purchase['settle']> {
@@ -267,7 +265,7 @@ const alreadySettled: TrackedPayment = {
   expired: new Promise(() => undefined),
 }
 
-type UsdcWish = Pick<UsdcOrder, 'bytes' | 'resource' | 'mimeType'>
+type UsdcWish = Pick<UsdcOrder, 'asker' | 'bytes' | 'resource' | 'mimeType'>
 
 const otherRequest = jsonAnswer(409, {
   error: 'payment_identifier_conflict',

@@ -64,23 +64,13 @@ export class ItemSelling {
    * Looks up the state of a sale's payment, and moves nothing. An answer of status 402: nothing was paid. `isArrived`: the
    * payment service has answered the only order for it, so none is on its way.
    */
-  inquiry(sale: Sale, isArrived = false): Purchase {
-    return {
-      payment: sale.payment,
-      units: sale.units,
-      bytes: sale.bytes,
-      request: () => sale.request,
-      refuse: async () => fixedAnswers.unpaid,
-      settle: (id) => this.#became(sale, id, isArrived),
-    }
-  }
-
-  async #became(sale: Sale, itemId: string, isArrived: boolean): ReturnType<Purchase['settle']> {
+  async became(sale: Sale, isArrived: boolean): ReturnType<Purchase['settle']> {
     const { usdc, clock, service } = this.parts
+    const { payment, itemId, bytes } = sale
     const open = { answer: settling, isOpen: true }
     if (usdc === undefined) return open
     const named = service === undefined ? {} : { service: service.name }
-    const outcome = await usdc.outcome({ payment: sale.payment, itemId, bytes: sale.bytes, ...named })
+    const outcome = await usdc.outcome({ payment, itemId, bytes, ...named })
     if (isRefusal(outcome)) return open
     if (outcome.paid) return outcome
     const mayCome = !isArrived && outcome.state === 'unknown' && clock.now() - sale.openedMs < onWayMs
