@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { recoverSecp256k1 } from '../../native/secp256k1/secp256k1.js'
 import { ethereumAddress } from '../proof/ethereum.js'
 import { type TransferAuthorization, transferDigest } from '../proof/transfer-authorization.js'
@@ -24,4 +25,13 @@ export function signerOf(digest: Uint8Array, signature: Uint8Array): string | un
   if (signature.length !== plainSignatureBytes || recovery > 1) return undefined
   const key = recoverSecp256k1(digest, signature.subarray(0, 64), recovery)
   return key === undefined ? undefined : `0x${Buffer.from(ethereumAddress(key)).toString('hex')}`
+}
+
+/**
+ * What records keep of a signature (0x and hexadecimal digits): the first half of its SHA-256, base64url. By it the same payment
+ * is known again, also where only the chain could verify the signature.
+ */
+export function signatureDigest(signature: string): string {
+  const bytes = Buffer.from(signature.slice(2), 'hex')
+  return createHash('sha256').update(bytes).digest().subarray(0, 16).toString('base64url')
 }

@@ -1,6 +1,6 @@
 import type { Request } from '../http/exchange.js'
 import type { TransferAuthorization } from '../proof/transfer-authorization.js'
-import { type Usdc, usdcOf } from './usdc.js'
+import { usdcNamed } from './usdc.js'
 
 /** A payment as a client presents it, read strictly. All fields are canonical, but nothing is verified yet. */
 export interface Presented {
@@ -70,8 +70,7 @@ export function paymentOf(request: Pick<Request, 'header'>): ReadPayment | undef
 
 /** The name that a payment has in records: chain, payer and nonce. Undefined: no chain that we know. */
 export function paymentName({ network, authorization }: Presented): string | undefined {
-  const chains: readonly Usdc[] = Object.values(usdcOf)
-  const chain = chains.find((one) => one.network === network || one.caip2 === network)
+  const chain = usdcNamed(network)
   const { from, nonce } = authorization
   return chain === undefined ? undefined : `${chain.chainId}:${from}:${nonce}`.toLowerCase()
 }

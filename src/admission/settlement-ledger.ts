@@ -3,7 +3,9 @@ import { type Environment, openEnvironment, present, type Table } from '../store
 import type { PaymentOrder } from './settlement-messages.js'
 
 /** The record of one payment. Written before its settlement is requested. */
-export interface PaymentRecord extends Omit<PaymentOrder, 'message' | 'signature' | 'asker'> {
+export interface PaymentRecord extends Omit<PaymentOrder, 'message' | 'signature' | 'signed' | 'asker'> {
+  /** Absent in records of older releases. */
+  readonly signed?: string
   /** `asked`: the money may have moved. */
   readonly state: 'asked' | 'settled' | 'failed'
   readonly askedMs: number
@@ -19,7 +21,7 @@ export interface PaymentRecord extends Omit<PaymentOrder, 'message' | 'signature
 }
 
 /** A payment as the operator sees it: no signature, nothing that could be used. */
-export type PaymentRow = Omit<PaymentRecord, 'message' | 'digest'>
+export type PaymentRow = Omit<PaymentRecord, 'message' | 'digest' | 'signed'>
 
 const payments = 'payments'
 /** When it was requested (48 bits) and the payment's name: for the list, and for forgetting the oldest. */
@@ -81,9 +83,8 @@ export class PaymentLedger {
   ask(order: PaymentOrder, nowMs: number): PaymentRecord | undefined {
     if (this.#payments.count() >= this.recordsMax) this.forget(nowMs, 64)
     if (this.#payments.count() >= this.recordsMax) return undefined
-    const { payment, digest, version, payer, units, tokens, validBefore, resource, message } = order
-    const facts = { payment, digest, version, payer, units, tokens, validBefore, resource, message }
-    const record = { state: 'asked', ...facts, client: order.client, askedMs: nowMs } as const
+    const { signature, asker, ...facts } = order
+    const record = { state: 'asked', ...facts, askedMs: nowMs } as const
     this.#put(record)
     return record
   }
@@ -131,7 +132,7 @@ export class PaymentLedger {
     return keys.flatMap((key) => {
       const found = this.find(Buffer.from(key.subarray(6)).toString())
       if (found === undefined) return []
-      const { message, digest, ...row } = found
+      const { message, digest, signed, ...row } = found
       return [row]
     })
   }

@@ -8,6 +8,8 @@ export interface PaymentOrder {
   readonly digest: string
   /** Hexadecimal with 0x. Never kept. */
   readonly signature: string
+  /** What is kept of it (`signatureDigest`). */
+  readonly signed: string
   readonly version: 1 | 2
   readonly payer: string
   /** Smallest units of USDC. */

@@ -8,7 +8,7 @@ import type { SettledCredits } from './admission-port.js'
 import type { Witness } from './chain-witness.js'
 import type { Facilitator, Settled } from './facilitator.js'
 import { KindsLearner } from './kinds-learner.js'
-import { isOfContract, Lanes } from './lanes.js'
+import { Lanes } from './lanes.js'
 import { PaymentLooks } from './payment-looks.js'
 import type { Ownership, PaymentOwners } from './payment-owners.js'
 import type { SettlementClaims } from './settlement-claims.js'
@@ -109,7 +109,7 @@ export class Cashier {
     if (this.#closed) return { state: 'down' }
     // The signature is checked first, because only the payer may learn the state of a payment.
     if (this.#lanes.isShut(order)) return { state: 'busy' }
-    const signed = isOfContract(order) ? 'true' : await this.#signers.check(order)
+    const signed = await this.#signers.check(order, this.parts.ledger.find(order.payment)?.signed)
     if (this.#closed) return { state: 'down' }
     if (signed === 'busy') return { state: 'busy' }
     if (signed === 'false') {

@@ -1,8 +1,11 @@
 import { BoundedMap } from '../actor/bounded-map.js'
 import { FairSlots } from '../actor/fair-slots.js'
 import { isRefusal } from '../format/refusal.js'
-import { signerOf } from './authorization.js'
+import { signatureDigest, signerOf } from './authorization.js'
+import { isOfContract } from './lanes.js'
 import type { PaymentOrder } from './settlement-messages.js'
+
+type SignedOrder = Pick<PaymentOrder, 'digest' | 'signature' | 'payer' | 'asker'>
 
 /** Signers recovered in one turn of the event loop: below a millisecond of native code, 20 ms of the fallback. */
 const eachTurn = 8
@@ -20,8 +23,15 @@ export class Signers {
   /** By signature and digest; '' where the signature is of no key. */
   readonly #recovered = new BoundedMap<string, string>(rememberedMax)
 
-  /** `busy`: it was not looked at, because too many of this client wait. */
-  async check({ digest, signature, payer, asker }: PaymentOrder): Promise<'true' | 'false' | 'busy'> {
+  /**
+   * `known`: of the signature by which the payment was taken before (`signatureDigest`). Only the chain can verify signatures of
+   * contracts' wallets: they are true until another one is known. `busy`: it was not looked at, because too many of this client
+   * wait.
+   */
+  async check(order: SignedOrder, known?: string): Promise<'true' | 'false' | 'busy'> {
+    const { digest, signature, payer, asker } = order
+    if (isOfContract(order))
+      return known === undefined || known === signatureDigest(signature) ? 'true' : 'false'
     const name = `${signature} ${digest}`
     let signer = this.#recovered.get(name)
     if (signer === undefined) {

@@ -29,3 +29,9 @@ export const usdcOf: Readonly<Record<Usdc['network'], Usdc>> = {
     version: '2',
   },
 }
+
+/** The chain that a payment names, in the words of either protocol. */
+export function usdcNamed(network: string): Usdc | undefined {
+  const chains: readonly Usdc[] = Object.values(usdcOf)
+  return chains.find((one) => one.network === network || one.caip2 === network)
+}

@@ -5,7 +5,7 @@ import { isRefusal } from '../format/refusal.js'
 import { codeOfStatus } from '../http/error-codes.js'
 import type { Request } from '../http/exchange.js'
 import { type Charge, type Denial, type Paid, type Payments, receiptLine } from './admission-port.js'
-import { authorizationDigest, signerOf } from './authorization.js'
+import { authorizationDigest, signatureDigest, signerOf } from './authorization.js'
 import { inBase64, type Offers, type Quote } from './payment-offer.js'
 import type { Paywall } from './paywall.js'
 import { isUnreadable, type Presented, paymentOf, type ReadPayment } from './presented.js'
@@ -234,6 +234,7 @@ export class X402 implements Payments {
       payment: `${offers.usdc.chainId}:${payer}:${authorization.nonce.toLowerCase()}`,
       digest: Buffer.from(digest).toString('hex'),
       signature,
+      signed: signatureDigest(signature),
       version,
       payer,
       ...who,

@@ -32,7 +32,7 @@ function takenUp(t: Test, seen: () => MovedOnChain) {
     tokens: 1,
   } as const
   const end = { validBefore: Math.floor((now + dayMs) / 1000), resource: '/', client: 'one', message: '{}' }
-  ledger.ask({ ...facts, ...end, signature: '0x', asker: 'one' }, now)
+  ledger.ask({ ...facts, ...end, signature: '0x', signed: '', asker: 'one' }, now)
   const credited: string[] = []
   const looks: string[] = []
   const cashier = new Cashier({

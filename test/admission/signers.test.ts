@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
+import { signatureDigest } from '../../src/admission/authorization.js'
 import type { PaymentOrder } from '../../src/admission/settlement-messages.js'
 import { Signers } from '../../src/admission/signers.js'
 import { newAccount } from './scene.js'
@@ -51,4 +52,18 @@ t.test('a payment that is repeated takes no turn', async (t) => {
   t.same([...new Set(results)], ['true'])
   const other = { ...honest, payer: `0x${'1'.repeat(40)}`, asker: '198.51.100.1' } as PaymentOrder
   t.equal(await signers.check(other), 'false', 'of another payer')
+})
+
+t.test('a payment that was taken is known by its signature where only the chain can verify it', async (t) => {
+  const signers = new Signers()
+  const { digest, payer, signature } = await payment()
+  const [taken, other] = [`0x${'aB'.repeat(200)}`, `0x${'ac'.repeat(200)}`]
+  const check = (signed: string, known?: string) =>
+    signers.check({ digest, payer, signature: signed, asker: '198.51.100.1' }, known)
+  const known = signatureDigest(taken)
+  t.equal(await check(other), 'true', 'one that nobody has brought before is for the chain to judge')
+  t.equal(await check(taken.toLowerCase(), known), 'true')
+  t.equal(await check(other, known), 'false')
+  t.equal(await check(`${signature}00`, signatureDigest(signature)), 'false', 'nor where a key has signed')
+  t.equal(await check(signature, known), 'true')
 })

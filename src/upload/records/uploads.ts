@@ -45,6 +45,8 @@ export interface SaleFacts {
   readonly bytes: number
   readonly request: string
   readonly identifier?: string
+  /** Of the signature (`signatureDigest`); absent in records of older releases. */
+  readonly signed?: string
 }
 
 /** What is kept of an item that was accepted. */

@@ -1,14 +1,17 @@
 import type { Clock, Timer } from '../../actor/clock.js'
 import { TimedTurns } from '../../actor/timed-turns.js'
+import { authorizationDigest, signatureDigest } from '../../admission/authorization.js'
 import { resourceOf } from '../../admission/payment-offer.js'
 import { isUnreadable, type Presented, paymentName, paymentOf } from '../../admission/presented.js'
+import { Signers } from '../../admission/signers.js'
+import { usdcNamed } from '../../admission/usdc.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
 import type { UsdcAnswer, UsdcOrder, UsdcPort } from '../../payment/credits-port.js'
 import { jsonAnswer, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { lengthOf, type SingleUpload } from '../intake/single-upload.js'
-import type { Purchase, Sales } from '../selling/sales.js'
+import type { Purchase, Sale, Sales } from '../selling/sales.js'
 import { elsewhereAnswer, type ServiceOfSeveral } from '../selling/several-services.js'
 import { type PaymentEnd, UnsettledPayments } from './unsettled-payments.js'
 
@@ -74,6 +77,7 @@ export class UsdcUploads {
   readonly #unsettled = new UnsettledPayments()
   /** Looks under way, by the client that causes them. */
   readonly #looking = new UnsettledPayments()
+  readonly #signers = new Signers()
   readonly #offerTurns: TimedTurns
   readonly #lookTurns: TimedTurns
   #looks = 0
@@ -181,7 +185,7 @@ export class UsdcUploads {
     if (usdc === undefined) return notTaken
     // An item that is sold already is requested again for its receipt.
     const sale = sales.find(name)
-    if (sale?.paid !== undefined && sale.bytes === bytes) return undefined
+    if (sale?.paid !== undefined && sale.bytes === bytes) return this.#unsigned(sale, read, order)
     this.#looks += 1
     const isLooked = this.#looking.open(order.asker, String(this.#looks), 0n)
     if (isLooked === undefined) return tooManyLooks
@@ -190,6 +194,24 @@ export class UsdcUploads {
     if (isRefusal(looked) || !('good' in looked)) return answered(looked)
     const units = BigInt(looked.units ?? read.authorization.value)
     return tracked === undefined || tracked.countFor(units) ? undefined : tooMany
+  }
+
+  /** Names of payments are public: no body is read for one that its payer has not signed. Undefined: it is signed. */
+  async #unsigned(
+    { signed }: Sale,
+    { authorization, signature, network }: Presented,
+    order: UsdcWish,
+  ): Promise<UploadAnswer | undefined> {
+    if (signed !== undefined && signed === signatureDigest(signature)) return undefined
+    const chain = usdcNamed(network)
+    if (chain === undefined) throw new Error('a payment has a name and no chain')
+    const digest = Buffer.from(authorizationDigest(chain, authorization)).toString('hex')
+    const facts = { digest, signature, payer: authorization.from.toLowerCase(), asker: order.asker }
+    const checked = await this.#signers.check(facts, signed)
+    if (checked === 'busy') return tooManyLooks
+    if (checked === 'true') return undefined
+    const message = 'invalid_exact_evm_payload_signature'
+    return this.#faulty(order, { error: 'payment_verification_failed', message })
   }
 
   /**
@@ -201,7 +223,7 @@ export class UsdcUploads {
     requestOf: Purchase['request'],
     upload?: { readonly address: string | undefined },
   ): Purchase {
-    const { identifier, authorization } = read
+    const { identifier, authorization, signature } = read
     const service = upload === undefined ? this.parts.service?.name : undefined
     const more = {
       ...(upload?.address === undefined ? {} : { address: upload.address }),
@@ -213,6 +235,7 @@ export class UsdcUploads {
       payment: name,
       units: value,
       bytes: order.bytes,
+      signed: signatureDigest(signature),
       ...named,
       request: requestOf,
       refuse: (why) => this.#refuse(why, order),

@@ -27,6 +27,8 @@ export interface Sale {
   readonly request: string
   /** The client's own name for it, with its address in front (extension payment-identifier of x402). */
   readonly identifier?: string
+  /** Of the signature (`signatureDigest`); absent in records of older releases. */
+  readonly signed?: string
   readonly openedMs: number
   readonly itemId: Id
   /** While the money may not have moved: the item as it will be accepted, whose bytes are in the log for good. */
@@ -53,6 +55,8 @@ export interface Purchase {
   /** That were paid for. */
   readonly bytes: number
   readonly identifier?: string
+  /** Of its signature (`signatureDigest`). */
+  readonly signed: string
   /** Of the item whose id this is. */
   request(id: Id): string
   /** Why the payment cannot be taken for this. */

@@ -96,11 +96,12 @@ export class ItemSelling {
 
 /** The record of a sale in the log. */
 export function saleFacts(purchase: Purchase, id: Id): SaleFacts {
-  const { payment, units, bytes, identifier } = purchase
+  const { payment, units, bytes, identifier, signed } = purchase
   return {
     payment,
     units,
     bytes,
+    signed,
     request: purchase.request(id),
     ...(identifier === undefined ? {} : { identifier }),
   }
