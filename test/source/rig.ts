@@ -119,6 +119,7 @@ export function gateways(
   trusted = true,
   stallMs = 30_000,
   headMs = 10_000,
+  clock: Clock = systemClock,
 ): GatewaySource {
   const options = {
     gateways: urls.map((url, index) => ({ url, priority: index, trusted })),
@@ -128,7 +129,7 @@ export function gateways(
     release: 'test',
     connectionsMax: 16,
   }
-  return new GatewaySource(options, systemClock)
+  return new GatewaySource(options, clock)
 }
 
 /** A fetcher with everything around it, in one thread, on a folder of its own. */

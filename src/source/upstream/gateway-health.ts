@@ -15,7 +15,7 @@ export interface Trial {
   readonly begunMs: number
   /** The only request that goes first again after a pause. */
   readonly isProbe: boolean
-  /** Left without an answer after so long. Undefined: the client's own limit counts. */
+  /** After so long a gateway that answers may take its place. Undefined: the client's own limit counts. */
   readonly limitMs: number | undefined
 }
 
@@ -44,16 +44,12 @@ export class GatewayHealth {
     return Math.min(this.headMs, Math.max(patienceMinMs, 2 * (this.#usualMs ?? 0)))
   }
 
-  /**
-   * Before a request. After a pause one request alone tries whether it answers again; the others are short. `isOnly`: no other
-   * gateway gets the request. Then they are longer, because strangers can make a gateway silent by ids that it is slow about.
-   */
-  begin(isOnly = false): Trial {
+  /** Before a request. After a pause one request alone tries whether it answers again; the others are short. */
+  begin(): Trial {
     const { isBehind } = this
     const isProbe = this.#rest.isDue && !isBehind
     if (isProbe) this.#rest.hold(this.headMs)
-    const shortMs = isOnly ? this.headMs / 2 : Math.min(this.headMs, 4 * this.patienceMs)
-    const limitMs = isBehind ? shortMs : undefined
+    const limitMs = isBehind ? Math.min(this.headMs, 4 * this.patienceMs) : undefined
     return { begunMs: this.clock.monotonic(), isProbe, limitMs }
   }
 

@@ -70,12 +70,12 @@ export class GatewaySource implements Source {
    */
   async open(wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> {
     const waiting = this.#candidates(wanted)
-    const isOnly = waiting.length === 1
+    const leftAtMs = this.#leavesSilent(waiting)
     const running = new Set<Attempt>()
     let refusal: Refusal | undefined
     for (let atOnce = 1; ; ) {
       const next = running.size < atOnce && !ending.aborted ? waiting.shift() : undefined
-      if (next !== undefined) running.add(this.#begin(next, isOnly, wanted, ending))
+      if (next !== undefined) running.add(this.#begin(next, leftAtMs, wanted, ending))
       const [oldest] = running
       if (oldest === undefined) return refusal ?? unknownEverywhere()
       const mayHedge = atOnce === 1 && waiting.length > 0
@@ -98,15 +98,27 @@ export class GatewaySource implements Source {
     await this.#client.close()
   }
 
-  #begin(listed: Listed, isOnly: boolean, wanted: Wanted, ending: AnySignal): Attempt {
+  /**
+   * When a request leaves a gateway that was silent lately, as a function of the end of its short limit, in monotonic ms: at once
+   * where one that answers waits for the place. Otherwise half of the longest wait for a head has passed since the request began,
+   * because strangers can make all gateways silent by ids that they are slow about.
+   */
+  #leavesSilent(waiting: readonly Listed[]): (nowMs: number) => number {
+    const patientUntilMs = this.clock.monotonic() + this.options.headMs / 2
+    return (nowMs) =>
+      waiting.some(({ health }) => !health.isBehind) ? nowMs : Math.max(nowMs, patientUntilMs)
+  }
+
+  #begin(listed: Listed, leftAtMs: (nowMs: number) => number, wanted: Wanted, ending: AnySignal): Attempt {
     const signal = new LazySignal()
-    const trial = listed.health.begin(isOnly)
-    return { listed, trial, signal, over: this.#ask(listed, trial, wanted, signal, ending) }
+    const trial = listed.health.begin()
+    return { listed, trial, signal, over: this.#ask(listed, trial, leftAtMs, wanted, signal, ending) }
   }
 
   async #ask(
     { gateway, health }: Listed,
     trial: Trial,
+    leftAtMs: (nowMs: number) => number,
     wanted: Wanted,
     signal: LazySignal,
     ending: AnySignal,
@@ -114,7 +126,13 @@ export class GatewaySource implements Source {
     const act = (): void => signal.abort()
     const forget = (): void => ending.removeEventListener('abort', act)
     ending.addEventListener('abort', act)
-    const limit = trial.limitMs === undefined ? undefined : this.clock.after(trial.limitMs, act)
+    const leaveInTime = (): void => {
+      const nowMs = this.clock.monotonic()
+      const leftMs = leftAtMs(nowMs) - nowMs
+      if (leftMs <= 0) act()
+      else limit = this.clock.after(leftMs, act)
+    }
+    let limit = trial.limitMs === undefined ? undefined : this.clock.after(trial.limitMs, leaveInTime)
     const found = await this.#client.request(gateway.url, gateway.trusted, wanted, signal, ending)
     limit?.cancel()
     if (!isRefusal(found)) found.whenOver(forget)

@@ -1,14 +1,21 @@
 import { randomBytes } from 'node:crypto'
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
 import t from 'tap'
-import { pause, systemClock } from '../../../src/actor/clock.js'
+import { type Clock, pause, systemClock } from '../../../src/actor/clock.js'
 import { encodeBase64url } from '../../../src/format/base64url.js'
 import { isRefusal, type Refusal } from '../../../src/format/refusal.js'
 import type { Found, Wanted } from '../../../src/source/source.js'
 import { gateways, sha256, someId, trail, upstream } from '../rig.js'
 
 const never = new AbortController().signal
+
+/** Ten times as fast as the system's. */
+const tenfold: Clock = {
+  ...systemClock,
+  monotonic: () => systemClock.monotonic() * 10,
+  after: (ms, act) => systemClock.after(ms / 10, act),
+}
 
 function wanted(more: Partial<Wanted> = {}): Wanted {
   return { id: someId(), hints: {}, provenance: trail, avoid: new Set(), ...more }
@@ -388,6 +395,37 @@ t.test('a lone silent gateway is queried each time, for a shorter time', async (
   t.same(await bytesOf(await source.open(wanted(), never)), Buffer.from('x'))
   await source.close()
   await server.close()
+})
+
+t.test('gateways that were all silent about one id are waited for with the next', async (t) => {
+  const cold = someId()
+  const respond = (request: IncomingMessage, response: ServerResponse): void => {
+    if (request.url?.includes(cold) === true) setTimeout(() => response.end('x'), 300)
+  }
+  const servers = await Promise.all([0, 1].map(() => upstream(respond)))
+  const urls = servers.map(({ url }) => url)
+  const source = gateways(urls, true, 30_000, 10_000, tenfold)
+  t.ok(isRefusal(await source.open(wanted(), never)), 'a stranger makes both silent')
+  const found = await source.open(wanted({ id: cold }), never)
+  t.same(await bytesOf(found), Buffer.from('x'), 'a head after 3 s, later than the short limit of 2 s')
+  await source.close()
+  await Promise.all(servers.map((server) => server.close()))
+})
+
+t.test('a silent gateway gives its place to one that answers', async (t) => {
+  const mute = (): undefined => undefined
+  const servers = await Promise.all([mute, mute, answers404].map((respond) => upstream(respond)))
+  const [one, other, third] = servers
+  if (one === undefined || other === undefined || third === undefined) throw new Error('no servers')
+  const source = gateways([one.url, other.url, third.url], true, 30_000, 10_000, tenfold)
+  await source.open(wanted(), never)
+  const begunMs = tenfold.monotonic()
+  t.ok(isRefusal(await source.open(wanted({ avoid: new Set([third.url]) }), never)))
+  t.ok(tenfold.monotonic() - begunMs >= 5000, 'both had half of the longest wait')
+  t.ok(isRefusal(await source.open(wanted(), never)))
+  t.equal(third.requests.length, 2)
+  await source.close()
+  await Promise.all(servers.map((server) => server.close()))
 })
 
 function answers404(_: unknown, response: ServerResponse): void {
