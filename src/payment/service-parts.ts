@@ -14,7 +14,7 @@ import { Wallets } from './books/wallets.js'
 import type { CardProvider } from './cards/card-provider.js'
 import { Cards } from './cards/cards.js'
 import type { ChainReader } from './chains/seen-payment.js'
-import { TopUps } from './chains/topups.js'
+import { TopUps } from './chains/top-ups.js'
 import type { FreeTier } from './credits-port.js'
 import type { Mailer } from './letters/outbox.js'
 import { NamePurchases } from './names/name-purchases.js'
@@ -28,7 +28,7 @@ import type { OwnedPayments } from './usdc/owned-payments.js'
 import { isSaleClient } from './usdc/sale-clients.js'
 import { type X402Options, X402Processor } from './usdc/x402-processor.js'
 import { X402Sales } from './usdc/x402-sales.js'
-import { X402TopUps } from './usdc/x402-topups.js'
+import { X402TopUps } from './usdc/x402-top-ups.js'
 
 export interface PaymentServiceOptions {
   readonly privateSecret: string

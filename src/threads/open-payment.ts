@@ -57,7 +57,7 @@ import {
 } from './payment-options.js'
 import { type ServiceListeners, serviceListeners } from './service-listeners.js'
 import type { ThreadNews } from './thread-news.js'
-import { readerOptions } from './topup-options.js'
+import { readerOptions } from './top-up-options.js'
 import { freeRules, uploadFolders } from './upload-options.js'
 
 /** Stripe keeps events for a month; those of three days are delivered again. */

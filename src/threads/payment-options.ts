@@ -11,7 +11,7 @@ import { namesFolder } from './host-names.js'
 import { headKeyPath } from './key-paths.js'
 import type { PaymentGiven } from './payment-given.js'
 import type { Settings } from './thread-settings.js'
-import { paymentAddresses } from './topup-options.js'
+import { paymentAddresses } from './top-up-options.js'
 
 /** Three that know nothing of each other; the last knows neither AR nor what only the first two list. */
 const publicOracles = [

@@ -33,8 +33,8 @@ import { uploadRoutes } from '../upload/requests/upload-routes.js'
 import { usdcUploadRoutes } from '../upload/requests/usdc-routes.js'
 import { UsdcUploads } from '../upload/requests/usdc-uploads.js'
 import { HeldRoom, type RoomBounds, sharesOfParts, sharesOfRequests } from '../upload/room/held-room.js'
-import type { Sales } from '../upload/selling/sales.js'
-import type { ServiceOfSeveral } from '../upload/selling/several-services.js'
+import type { Sales } from '../upload/charging/sales.js'
+import type { ServiceOfSeveral } from '../upload/charging/several-services.js'
 
 /** What items are taken with, by every way in which they can come. */
 export interface UploadEndpointsParts {

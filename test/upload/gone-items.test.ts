@@ -18,7 +18,7 @@ import {
   openUploadTables,
   Uploads,
 } from '../../src/upload/records/uploads.js'
-import { Sales } from '../../src/upload/selling/sales.js'
+import { Sales } from '../../src/upload/charging/sales.js'
 import { serveWeb } from '../admission/web.js'
 import { eventually } from '../eventually.js'
 

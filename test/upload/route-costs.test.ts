@@ -10,7 +10,7 @@ import type { Environment } from '../../src/store/lmdb.js'
 import type { MultipartRecord } from '../../src/upload/parts/multipart-record.js'
 import { FreePools } from '../../src/upload/records/free-pools.js'
 import { type AcceptedItem, openUploadTables, Uploads } from '../../src/upload/records/uploads.js'
-import { Sales } from '../../src/upload/selling/sales.js'
+import { Sales } from '../../src/upload/charging/sales.js'
 import { countedReads } from './counted-reads.js'
 import { answered, requestOf, uploadRig } from './upload-rig.js'
 

@@ -12,7 +12,7 @@ import type { DurableLog } from '../../src/store/segments/durable-log.js'
 import { type LogPlace, logFileName } from '../../src/store/segments/log-file.js'
 import { openIntake, takeUpBrought } from '../../src/upload/intake/open-intake.js'
 import { openUploadTables, Uploads } from '../../src/upload/records/uploads.js'
-import { Sales } from '../../src/upload/selling/sales.js'
+import { Sales } from '../../src/upload/charging/sales.js'
 import { PlacesSeen } from '../../src/upload/stored/log-bytes.js'
 import { StoredKeys } from '../../src/upload/stored/stored-keys.js'
 import {

@@ -7,7 +7,7 @@ import { statusOf } from '../../http/status.js'
 import { isLedgerGone } from '../../ledger/ledger-port.js'
 import type { Route } from '../../serving/route.js'
 import { diskRefusal, isDiskError } from '../../store/disk-error.js'
-import type { Turns } from './turns.js'
+import type { Turns } from './request-turns.js'
 
 /**
  * What a route answers: a text for people and clients alike, or JSON. `lines`: each with CRLF in front. A text that says what is

@@ -6,7 +6,7 @@ import { isRejected, type MoneyLedger } from '../../ledger/ledger-port.js'
 import { cardDayKind, dayOf, topUpDayKind } from '../books/days.js'
 import type { CardTaken } from '../cards/card-provider.js'
 import type { Cards } from '../cards/cards.js'
-import type { TopUps } from '../chains/topups.js'
+import type { TopUps } from '../chains/top-ups.js'
 import { comparedUsdc, type X402Books } from '../usdc/x402-comparison.js'
 
 /** Something that our books and those of others do not agree on. */

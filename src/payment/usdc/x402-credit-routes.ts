@@ -7,7 +7,7 @@ import { guardedBy } from '../calls/token-guard.js'
 import { ordersPath, type UsdcAnswer, type UsdcPort } from '../credits-port.js'
 import { isUsdcCall, type UsdcRequest, usdcAnswer } from '../links/credits-messages.js'
 import type { X402Sales } from './x402-sales.js'
-import type { X402TopUps } from './x402-topups.js'
+import type { X402TopUps } from './x402-top-ups.js'
 
 export interface X402CreditParts {
   readonly topUps: X402TopUps

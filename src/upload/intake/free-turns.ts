@@ -5,7 +5,7 @@ import { isRefusal } from '../../format/refusal.js'
 import { textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import type { FreePools } from '../records/free-pools.js'
-import { freeUserOf } from '../selling/charging.js'
+import { freeUserOf } from '../charging/charging.js'
 import { rankOf } from './signing.js'
 
 /** A receipt for nothing is waited for so long at most. */

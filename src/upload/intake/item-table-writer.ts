@@ -8,7 +8,7 @@ import type { GatewayNews } from '../news/gateway-news.js'
 import type { ReceiptNews } from '../news/receipt-news.js'
 import type { PendingWriter } from '../records/pending-items.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
-import type { ItemCharge } from '../selling/charging.js'
+import type { ItemCharge } from '../charging/charging.js'
 
 export interface ItemTableParts {
   readonly uploads: Uploads

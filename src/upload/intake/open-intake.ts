@@ -11,8 +11,8 @@ import {
   type Uploads,
 } from '../records/uploads.js'
 import { turnOf } from '../records/waiting-lines.js'
-import { recordUnsettled } from '../selling/credit-charging.js'
-import type { Sales } from '../selling/sales.js'
+import { recordUnsettled } from '../charging/credit-charging.js'
+import type { Sales } from '../charging/sales.js'
 import type { PlacesSeen } from '../stored/log-bytes.js'
 import type { BroughtItem } from '../stored/stored-recovery.js'
 

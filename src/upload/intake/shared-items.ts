@@ -5,7 +5,7 @@ import { type Id, idBytes } from '../../format/id.js'
 import { codeOf } from '../../store/blobs.js'
 import { writePatiently } from '../../store/patient-write.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
-import type { Sales } from '../selling/sales.js'
+import type { Sales } from '../charging/sales.js'
 import type { BundleScan } from './bundle-scan.js'
 import { SharedSales } from './shared-sales.js'
 

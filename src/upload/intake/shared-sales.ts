@@ -5,7 +5,7 @@ import { type ItemsElsewhere, saleLeaseMs } from '../../cluster/items-elsewhere.
 import type { Id } from '../../format/id.js'
 import { codeOf } from '../../store/blobs.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
-import type { Sales } from '../selling/sales.js'
+import type { Sales } from '../charging/sales.js'
 import type { BundleScan } from './bundle-scan.js'
 
 /** Several tries before what is listed counts no more. */

@@ -2,7 +2,7 @@ import { jsonAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { type Receipt, type ReceiptTerms, receiptMessage, receiptOf } from '../records/receipt.js'
 import type { AcceptedItem, LoggedUpload } from '../records/uploads.js'
-import { type SoldFacts, saleFields } from '../selling/selling.js'
+import { type SoldFacts, saleFields } from '../charging/open-sales.js'
 import type { FreeTurns } from './free-turns.js'
 import type { ReceiptRank, Signing } from './signing.js'
 

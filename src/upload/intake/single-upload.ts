@@ -15,7 +15,7 @@ import {
 } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import type { HeldRoom, Holder } from '../room/held-room.js'
-import type { Purchase } from '../selling/sales.js'
+import type { Purchase } from '../charging/sales.js'
 import { IntakeMemory } from './intake-memory.js'
 import type { ItemIntake } from './item-intake.js'
 import { ItemReader } from './item-reader.js'

@@ -1,7 +1,7 @@
 import { encodeTags } from '../../format/avro-tags.js'
 import { type Tag, tagOf } from '../../format/tag.js'
 import type { Request } from '../../http/exchange.js'
-import { movingTags } from '../selling/sharing.js'
+import { movingTags } from '../charging/sharing.js'
 
 /** What clients and other services take (upload: item-reader.ts). */
 const limits = { tags: 128, name: 1024, value: 3072, bytes: 4096 }

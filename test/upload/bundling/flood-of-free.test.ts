@@ -9,7 +9,7 @@ import { DurableLog } from '../../../src/store/segments/durable-log.js'
 import { openIntake } from '../../../src/upload/intake/open-intake.js'
 import { FreePools, type FreeReservation } from '../../../src/upload/records/free-pools.js'
 import { type LoggedUpload, openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
-import { Sales } from '../../../src/upload/selling/sales.js'
+import { Sales } from '../../../src/upload/charging/sales.js'
 import { rigOf, rules } from './bundler-rig.js'
 
 const stranger: FreeReservation = { keys: ['w:stranger', 'r:20.1.1.1'], bytes: 1 }

@@ -9,7 +9,7 @@ import type { MultipartRecord } from '../../../src/upload/parts/multipart-record
 import { MultipartRecords } from '../../../src/upload/parts/multipart-records.js'
 import { PaidParts, type PaidPartsParts } from '../../../src/upload/parts/paid-parts.js'
 import { openUploadTables } from '../../../src/upload/records/uploads.js'
-import type { PaidFacts, Purchase, Unsettled } from '../../../src/upload/selling/sales.js'
+import type { PaidFacts, Purchase, Unsettled } from '../../../src/upload/charging/sales.js'
 import { eventually } from '../../eventually.js'
 
 const answer = jsonAnswer(503, {})

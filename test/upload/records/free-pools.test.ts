@@ -6,7 +6,7 @@ import { ethereumSigner } from '../../../src/proof/sign.js'
 import type { Uploader } from '../../../src/upload/calls/uploader.js'
 import { FreePools, type FreeUser } from '../../../src/upload/records/free-pools.js'
 import { openUploadTables } from '../../../src/upload/records/uploads.js'
-import { freeUserOf } from '../../../src/upload/selling/charging.js'
+import { freeUserOf } from '../../../src/upload/charging/charging.js'
 
 const rules = { itemMaxBytes: 1000, walletBytes: 1000, rangeBytes: 1000, exemptWallets: [] }
 

@@ -9,9 +9,9 @@ import { tagOf } from '../../../src/format/tag.js'
 import { normalizedAddress } from '../../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
 import type { UpstreamClient } from '../../../src/source/upstream/upstream-client.js'
-import { NetworkPosts, type PostedItem } from '../../../src/upload/selling/network-posts.js'
-import { Sharing } from '../../../src/upload/selling/sharing.js'
-import { UnaskedItems } from '../../../src/upload/selling/unasked-items.js'
+import { NetworkPosts, type PostedItem } from '../../../src/upload/charging/network-posts.js'
+import { Sharing } from '../../../src/upload/charging/sharing.js'
+import { UnaskedItems } from '../../../src/upload/charging/unchecked-items.js'
 import { HandClock } from '../../http/hand-clock.js'
 
 const idOf = (number: number): Id => {

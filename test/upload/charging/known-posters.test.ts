@@ -1,6 +1,6 @@
 import t from 'tap'
 import { openEnvironment } from '../../../src/store/lmdb.js'
-import { KnownPosters } from '../../../src/upload/selling/known-posters.js'
+import { KnownPosters } from '../../../src/upload/charging/known-posters.js'
 
 const dayMs = 86_400_000
 

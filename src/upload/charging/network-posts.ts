@@ -7,7 +7,7 @@ import type { Id } from '../../format/id.js'
 import { networkOfAddress } from '../../format/ip.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { UpstreamClient } from '../../source/upstream/upstream-client.js'
-import { UnaskedItems } from './unasked-items.js'
+import { UnaskedItems } from './unchecked-items.js'
 
 /** Stands for uploads of this machine. */
 export const ownAddress = '127.0.0.1'

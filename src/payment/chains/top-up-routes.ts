@@ -2,7 +2,7 @@ import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { addressKind } from '../books/wallets.js'
 import { type Call, type CallRoute, plainAnswer, type ServiceAnswer } from '../calls/call.js'
 import type { TopUp } from './top-up.js'
-import type { TopUps } from './topups.js'
+import type { TopUps } from './top-ups.js'
 
 const bodyMax = 4096
 
