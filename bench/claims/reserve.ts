@@ -21,11 +21,11 @@ import {
 import { nativeAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { openEnvironment } from '../../src/store/lmdb.js'
-import { FreePools } from '../../src/upload/records/free-pools.js'
 import { CreditCharging } from '../../src/upload/charging/credit-charging.js'
 import { KnownPosters } from '../../src/upload/charging/known-posters.js'
 import { neverPosted } from '../../src/upload/charging/network-posts.js'
 import { RepostCheck } from '../../src/upload/charging/repost-check.js'
+import { FreePools } from '../../src/upload/records/free-pools.js'
 import { scratch } from '../../test/scratch.js'
 import { median } from '../kit/numbers.js'
 import { say } from '../kit/say.js'
@@ -99,7 +99,7 @@ async function run(count: number, clients: number, rounds: number): Promise<void
     }
     await ledger.commit({ transfers: [top] })
   }
-  const taker = { range: undefined, paidBy: [], token: undefined }
+  const taker = { address: undefined, paidBy: [], token: undefined }
   const reserve = async (credits: CreditsPort, { id, signatureType, owner }: ItemHeader): Promise<void> => {
     const payer = { address: nativeAddress(signatureType, owner), signatureType, paidBy: [] }
     const reserved = await credits.reserve({ ...payer, itemId: id, bytes: 1000 })

@@ -26,7 +26,7 @@ export interface Grant {
   /** Header lines for the answer (a payment's receipt), each with CRLF in front; '' where there are none. */
   readonly lines: string
   /** Called exactly once, when the answer is over: gives back what was taken for bytes that were not sent. */
-  settle(bytesSent: number): void
+  returnUnsent(bytesSent: number): void
 }
 
 /** Not allowed: the complete answer without request id and CORS lines. */

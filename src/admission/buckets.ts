@@ -83,7 +83,7 @@ export abstract class Ticket implements Grant {
     return this.resourcePaid
   }
 
-  settle(bytesSent: number): void {
+  returnUnsent(bytesSent: number): void {
     const unused = this.tokens + this.prepaidTokens - tokensOf(bytesSent)
     if (unused > 0) this.give(Math.min(unused, this.tokens))
   }

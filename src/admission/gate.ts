@@ -34,7 +34,7 @@ const delayUnsaidMaxMs = 1000
 /** The grant for clients and names that are never limited. */
 const free: Grant = {
   lines: '',
-  settle() {
+  returnUnsent() {
     // Nothing was taken.
   },
 }

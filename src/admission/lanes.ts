@@ -81,7 +81,7 @@ export class Lanes {
 
   /** The payment was settled, or it is not the client's fault that it was not. */
   worth(order: PaymentOrder): void {
-    this.#of(order).turns.worth(order.asker)
+    this.#of(order).turns.noteUseful(order.asker)
   }
 
   /** A place for a payment that is to be settled, given back by a call; or why there is none. */

@@ -94,7 +94,7 @@ export class OutwardTurns {
   }
 
   /** The question of this client did not come to nothing, or it is not the client's fault. */
-  worth(client: string): void {
+  noteUseful(client: string): void {
     for (const name of namesOf(partiesOf(client))) this.#wasted.less(name)
   }
 

@@ -44,7 +44,7 @@ export class StrangersQuestions<Answer extends object> {
     // Another client may have requested it meanwhile. The turn of this one costs it nothing then.
     const known = this.#known(id)
     const answer = await (known ?? this.#ask(id, question))
-    if (known !== undefined || isRefusal(answer) || !this.isNothing(answer)) this.#turns.worth(client)
+    if (known !== undefined || isRefusal(answer) || !this.isNothing(answer)) this.#turns.noteUseful(client)
     return answer
   }
 

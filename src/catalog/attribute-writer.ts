@@ -1,7 +1,7 @@
 import { type Id, idBytes } from '../format/id.js'
 import { present } from '../store/lmdb.js'
 import { attributesIn, decodeBlob, encodeAttributes, encodeBlob } from './catalog-record.js'
-import { distrusted, merge, settled } from './merge.js'
+import { distrusted, isFullyProven, merge } from './merge.js'
 import type { CatalogTables } from './tables.js'
 
 /** Writes what is known of ids: only the keeper, inside its transaction. */
@@ -16,7 +16,7 @@ export class AttributeWriter {
     if (known?.height === undefined) return
     const { height: _height, ...rest } = known
     this.tables.attributes.put(key, encodeAttributes(rest))
-    if (!settled(rest)) this.tables.unsettled.put(key, present)
+    if (!isFullyProven(rest)) this.tables.unsettled.put(key, present)
   }
 
   /** Merges what was learned of an id. */
@@ -25,7 +25,7 @@ export class AttributeWriter {
     const record = this.tables.attributes.view(key)
     const merged = merge(record === undefined ? undefined : attributesIn(learned.id, record), learned)
     this.tables.attributes.put(key, encodeAttributes(merged))
-    if (settled(merged)) this.tables.unsettled.remove(key)
+    if (isFullyProven(merged)) this.tables.unsettled.remove(key)
     else this.tables.unsettled.put(key, present)
     if (merged.digest !== undefined) this.#hold(merged.id, merged.digest)
   }

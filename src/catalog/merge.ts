@@ -61,6 +61,6 @@ export function distrusted(known: Attributes): Attributes | undefined {
 }
 
 /** True where nothing is left to be proved about what is known, so that the verifier need not look again. */
-export function settled(known: Attributes): boolean {
+export function isFullyProven(known: Attributes): boolean {
   return known.digest === undefined || (known.verified && known.height !== undefined)
 }

@@ -9,7 +9,7 @@ import { enter } from './steps.js'
 /** The grant of a gateway without limits. */
 export const unlimited: Grant = {
   lines: '',
-  settle() {
+  returnUnsent() {
     // Nothing was taken.
   },
 }
@@ -85,6 +85,6 @@ export async function admitted(
   try {
     sent = await send(outcome)
   } finally {
-    outcome.settle(sent)
+    outcome.returnUnsent(sent)
   }
 }

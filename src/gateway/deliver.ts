@@ -91,7 +91,7 @@ export class Delivery {
     answerFailed(this.parts.requestLog, exchange, error)
   }
 
-  /** Steps `check` and `locate`, once more. Undefined: the client left meanwhile, and the exchange is settled. */
+  /** Steps `check` and `locate`, once more. Undefined: the client left meanwhile, and the exchange is finished. */
   async checked(exchange: Exchange, id: Id, entry: Entry): Promise<Located | undefined> {
     const { locator, requestLog } = this.parts
     enter(exchange, 'check')
@@ -354,7 +354,7 @@ export class Delivery {
     closeOpened(exchange)
     if (denied) answerDenied(this.parts.requestLog, exchange, outcome)
     else {
-      outcome.settle(0)
+      outcome.returnUnsent(0)
       answerGone(this.parts.requestLog, exchange)
     }
     return undefined

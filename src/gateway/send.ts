@@ -29,19 +29,19 @@ export function send(
     content?.close()
     if (exchange.method === 'HEAD' || planned.variant === 'unchanged') reply.endEmpty(head, contentLength)
     else reply.end(head)
-    settle(requestLog, exchange, planned, { outcome: 'whole', bytes: 0 }, grant, why)
+    finishSend(requestLog, exchange, planned, { outcome: 'whole', bytes: 0 }, grant, why)
     return
   }
   // No promise where the bytes are in memory and the socket takes them all.
   const sent = reply.stream(head, pieces, content)
   if (!(sent instanceof Promise)) {
-    settle(requestLog, exchange, planned, sent, grant, why)
+    finishSend(requestLog, exchange, planned, sent, grant, why)
     return
   }
-  void sent.then((ended) => settle(requestLog, exchange, planned, ended, grant, why))
+  void sent.then((ended) => finishSend(requestLog, exchange, planned, ended, grant, why))
 }
 
-function settle(
+function finishSend(
   requestLog: RequestLog,
   exchange: Exchange,
   { status }: Planned,
@@ -49,6 +49,6 @@ function settle(
   grant: Grant,
   why: Why,
 ): void {
-  grant.settle(bytes)
-  requestLog.settle(exchange, { status, bytes, outcome, reason: why.reason, source: why.source ?? '' })
+  grant.returnUnsent(bytes)
+  requestLog.finish(exchange, { status, bytes, outcome, reason: why.reason, source: why.source ?? '' })
 }

@@ -229,7 +229,7 @@ export class ProofAgenda {
   }
 
   /** Writes down what came of looks at roots. */
-  settle(outcomes: readonly RootOutcome[], nowMs: number): void {
+  recordLooks(outcomes: readonly RootOutcome[], nowMs: number): void {
     if (outcomes.length === 0) return
     this.environment.write(() => {
       for (const outcome of outcomes) this.#settle(outcome, nowMs)

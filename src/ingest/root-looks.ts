@@ -65,7 +65,7 @@ export class RootLooks {
     const { agenda, budget, clock } = this.parts
     const beganMs = processorTime.monotonic()
     const outcomes = this.#looks.flatMap((look) => look.outcome() ?? [])
-    tryWrite(() => agenda.settle(outcomes, clock.now()))
+    tryWrite(() => agenda.recordLooks(outcomes, clock.now()))
     budget.spend(processorTime.monotonic() - beganMs)
   }
 }

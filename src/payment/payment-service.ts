@@ -11,9 +11,9 @@ import type { LedgerCredits } from './books/credits.js'
 import { ExcludedSenders } from './books/excluded-senders.js'
 import { type IsKnownWallet, protectedRoutes } from './books/protected-routes.js'
 import { accountOf } from './books/wallets.js'
-import { type CallLimits, type CallRoute, paymentHostRoutes } from './calls/call.js'
+import { type CallLimits, type PaymentRoute, paymentHostRoutes } from './calls/call.js'
 import { serviceInfoRoutes } from './calls/payment-info-routes.js'
-import { Turns } from './calls/request-turns.js'
+import { RequestTurns } from './calls/request-turns.js'
 import { cardRoutes } from './cards/card-routes.js'
 import type { Cards } from './cards/cards.js'
 import { creditsPageRoute, creditsPath } from './cards/credits-page.js'
@@ -64,8 +64,8 @@ const keptAnswers = { windowMs: 60_000, each: 60, all: 20_000 }
 function callLimits(clock: Clock): CallLimits {
   return {
     signed: new RateWindow(signedRequests, clock),
-    turns: new Turns(clock),
-    kept: new RateWindow(keptAnswers, clock),
+    turns: new RequestTurns(clock),
+    recorded: new RateWindow(keptAnswers, clock),
   }
 }
 
@@ -140,7 +140,7 @@ export class PaymentService {
     { ledger, free, clock, options }: PaymentServiceParts,
     { wallets, accounts, prices, quotes }: Money,
     usdc: UsdcSelling | undefined,
-  ): readonly CallRoute[] {
+  ): readonly PaymentRoute[] {
     const { release: version, addresses, gateway, privateSecret: secret } = options
     const { now } = clock
     const [cards, purchases] = [this.#cards, this.#names]

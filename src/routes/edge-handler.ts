@@ -131,7 +131,7 @@ class EdgeHandler implements RequestHandler {
       this.#delayFree(request, reply)
       const exchange = this.#open(request, reply, 'other')
       preflight(request, reply, exchange.lines)
-      this.#requestLog.settle(exchange, { status: 204, bytes: 0, outcome: 'whole', reason: 'preflight' })
+      this.#requestLog.finish(exchange, { status: 204, bytes: 0, outcome: 'whole', reason: 'preflight' })
       return
     }
     const target = targetOf(request.path)

@@ -69,7 +69,7 @@ export class TextHandler {
     }
     if (exchange.reply.aborted) {
       closeOpened(exchange)
-      outcome.settle(0)
+      outcome.returnUnsent(0)
       return answerGone(requestLog, exchange)
     }
     enter(exchange, 'head')

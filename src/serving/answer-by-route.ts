@@ -27,7 +27,7 @@ export function answerByRoute(
   }
   const watched = new WatchedReply(exchange.reply, caching, (status, sent) => {
     exchange.answered = true
-    requestLog.settle(exchange, { status, ...sent, reason: route.path })
+    requestLog.finish(exchange, { status, ...sent, reason: route.path })
   })
   const run = async (): Promise<void> => route.handle(exchange.request, watched, exchange.lines, exchange)
   void run().catch((error: unknown) => answerFailed(requestLog, exchange, error))

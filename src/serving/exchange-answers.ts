@@ -17,7 +17,7 @@ export function answerExchange(
   answerSmall(exchange.request, exchange.reply, exchange.lines, { ...answer, lines })
   const outcome = exchange.reply.aborted ? 'aborted' : 'whole'
   const code = answer.code === undefined ? {} : { code: answer.code }
-  requestLog.settle(exchange, { status: answer.status, bytes: 0, outcome, ...code, ...why })
+  requestLog.finish(exchange, { status: answer.status, bytes: 0, outcome, ...code, ...why })
 }
 
 /** The same with a text, which is the reason where none is given. */
@@ -48,8 +48,8 @@ export function answerFailed(requestLog: RequestLog, exchange: Exchange, error: 
   const text = 'Internal server error'
   const reason = error instanceof Error ? (error.stack ?? error.message) : String(error)
   if (!exchange.answered) answerText(requestLog, exchange, { status: 500, text }, { fault: 'self', reason })
-  else if (!exchange.settled) {
-    requestLog.settle(exchange, { status: 500, bytes: 0, outcome: 'broken', fault: 'self', reason })
+  else if (!exchange.finished) {
+    requestLog.finish(exchange, { status: 500, bytes: 0, outcome: 'broken', fault: 'self', reason })
   }
 }
 
@@ -67,7 +67,7 @@ export function answerWrongMethod(
 export function answerGone(requestLog: RequestLog, exchange: Exchange): void {
   exchange.answered = true
   exchange.reply.end({ status: 499, block: exchange.lines })
-  requestLog.settle(exchange, { status: 499, bytes: 0, outcome: 'aborted', reason: 'the client left' })
+  requestLog.finish(exchange, { status: 499, bytes: 0, outcome: 'aborted', reason: 'the client left' })
 }
 
 /** Answers with a refusal. Unknown ids may be cached for `notFound` (a Cache-Control value). */

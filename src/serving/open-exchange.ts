@@ -37,6 +37,6 @@ export function openExchange(
     opened: undefined,
     onUnknown: undefined,
     answered: false,
-    settled: false,
+    finished: false,
   }
 }

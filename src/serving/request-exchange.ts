@@ -40,7 +40,7 @@ export interface Exchange {
   /** The reply was ended, or is being streamed: nobody else may end it. */
   answered: boolean
   /** Counted and logged. */
-  settled: boolean
+  finished: boolean
 }
 
 /** How an exchange ended, for the log and the meters. */

@@ -68,8 +68,8 @@ export class RequestLog {
   }
 
   /** Called exactly once an exchange, after its last byte. */
-  settle(exchange: Exchange, ending: Ending): void {
-    exchange.settled = true
+  finish(exchange: Exchange, ending: Ending): void {
+    exchange.finished = true
     const ms = this.clock.monotonic() - exchange.startedMs
     this.#inFlight.add(-1)
     this.#seconds.get(exchange.family)?.add(ms / 1000)

@@ -46,7 +46,7 @@ export function serviceHost(parts: ServiceHostParts): (request: Request, reply: 
     const route = isHidden ? undefined : found
     if (request.method === 'OPTIONS') {
       preflight(request, reply, exchange.lines + (route?.optionLines ?? ''))
-      requestLog.settle(exchange, { status: 204, bytes: 0, outcome: 'whole', reason: 'preflight' })
+      requestLog.finish(exchange, { status: 204, bytes: 0, outcome: 'whole', reason: 'preflight' })
       return
     }
     answerByRoute(requestLog, router, exchange, route)

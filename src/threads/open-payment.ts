@@ -37,7 +37,7 @@ import { adminRoute } from '../routes/admin/admin-route.js'
 import { creditOrders } from '../routes/admin/service-orders.js'
 import { serviceMetricsRoutes } from '../routes/service-metrics.js'
 import { serviceHost } from '../serving/service-host.js'
-import { rangeOf } from '../upload/calls/uploader.js'
+import { uploaderAddress } from '../upload/calls/uploader.js'
 import { FreePools } from '../upload/records/free-pools.js'
 import { openUploadTables } from '../upload/records/uploads.js'
 import { chainOptions } from './chain-options.js'
@@ -158,7 +158,7 @@ function tell(
 }
 
 async function remainingOf(pools: FreePools, address: string, client: string): Promise<number | null> {
-  const range = rangeOf(client)
+  const range = uploaderAddress(client)
   await pools.refresh(address, range)
   return pools.leftNow(address, range)
 }

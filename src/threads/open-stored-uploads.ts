@@ -44,7 +44,7 @@ export interface StoredNews {
 export function openStoredUploads(
   { settings }: Pick<UploadGiven, 'settings'>,
   { meters, log: logger, bundler }: UploadTools,
-  { uploads, intake, storing, entering }: UploadRecords,
+  { uploads, itemLog: intake, storing, entering }: UploadRecords,
   signing: Pick<Signing, 'receipt'>,
   { onBrought, onRecovered }: StoredNews,
 ): StoredUploads | undefined {

@@ -20,7 +20,7 @@ import { servicePage } from '../upload/calls/service-page.js'
 import { uploadPage } from '../upload/calls/upload-page.js'
 import { serviceInfo, uploadHostRoutes, uploadParameters } from '../upload/calls/upload-service.js'
 import { uploadShapes } from '../upload/calls/upload-shapes.js'
-import { readAnnouncement } from '../upload/news/read-announcement.js'
+import { announceLogged } from '../upload/news/read-announcement.js'
 import { Sandbox } from '../upload/news/upload-sandbox.js'
 import { uploadSecret } from '../upload/parts/paid-parts.js'
 import { itemKey } from '../upload/records/item-key.js'
@@ -74,7 +74,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
   const logFolder = uploadFolders(settings).log
   const freeMinBytes = rules.diskMinBytes ?? given.memory.disk.freeMinBytes
   await height.start(server.network === 'devnet' ? 2000 : 15_000)
-  announceLost(records, logFolder, announcer)
+  announceLogged(records.lost, logFolder, announcer)
   const parts: UploadParts = {
     given,
     tools,
@@ -112,23 +112,12 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
       await bundling.close()
       await records.webhooks?.stop()
       await telling
-      await records.intake.close()
+      await records.itemLog.close()
       await accepting.closePayment()
       await accepting.close()
       await Promise.all([records.sharedFree?.close(), records.sharedItems?.close()])
       await records.uploads.environment.close()
     },
-  }
-}
-
-function announceLost(
-  { lost }: UploadRecords,
-  logFolder: string,
-  announcer: UploadAccepting['announcer'],
-): void {
-  for (const item of lost) {
-    const announced = readAnnouncement(logFolder, item)
-    if (announced !== undefined) void announcer.announce(announced)
   }
 }
 
@@ -170,7 +159,7 @@ function openEndpoints(parts: UploadParts): UploadEndpoints {
   const { given, tools, records, accepting, room, clients, blockedOwners, address, shared } = parts
   const { settings } = given
   const { uploads: rules, server } = settings
-  const { uploads, pools, sales, intake } = records
+  const { uploads, pools, sales, itemLog: intake } = records
   const { credits, usdc, service, height } = accepting
   const shown = shownOf(parts)
   const sandbox = sandboxRules(settings)
@@ -227,7 +216,7 @@ function openBundling(parts: UploadParts, { open }: UploadEndpoints): Bundling {
   const { given, tools, records, accepting, address } = parts
   const { settings, ports } = given
   const { log, meters, modulus } = tools
-  const { uploads, pools, news, webhooks, intake } = records
+  const { uploads, pools, news, webhooks, itemLog: intake } = records
   const { chain, signing, announcer } = accepting
   const height = (): number | undefined => accepting.height.known
   const sandbox = sandboxRules(settings)

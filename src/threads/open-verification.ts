@@ -5,7 +5,7 @@ import type { Address } from '../actor/mailbox-address.js'
 import type { Meters } from '../actor/meter.js'
 import { Tip } from '../actor/shared.js'
 import type { CatalogReply, CatalogRequest } from '../catalog/catalog-messages.js'
-import { settled } from '../catalog/merge.js'
+import { isFullyProven } from '../catalog/merge.js'
 import type { LmdbCatalog } from '../catalog/reader.js'
 import type { ChunkHolders } from '../chain/chunk-holders.js'
 import { RemoteChain } from '../chain/remote-chain.js'
@@ -97,7 +97,7 @@ export function openVerification(given: SourceGiven, parts: VerificationParts): 
 
 /** What the verifier notes of a content: where to look for its proof. Undefined: nothing of it is left to be proven. */
 function notedOf({ attributes, hints, clientHints, named }: Kept): Parameters<Verifier['note']> | undefined {
-  if (settled(attributes)) return undefined
+  if (isFullyProven(attributes)) return undefined
   const { id, place } = attributes
   const isClients = place === undefined && hints.rootId === undefined && clientHints.rootId !== undefined
   const given = isClients ? clientHints : hints

@@ -9,6 +9,15 @@ import { type Id, idBytes } from '../format/id.js'
 import { ItemJudge } from '../ingest/item-judge.js'
 import { paymentServiceLine, type ServiceLine } from '../payment/links/service-line.js'
 import { UpstreamClient } from '../source/upstream/upstream-client.js'
+import { type Charging, FreeOnly } from '../upload/charging/charging.js'
+import { CreditCharging } from '../upload/charging/credit-charging.js'
+import { KnownPosters } from '../upload/charging/known-posters.js'
+import { lookupsMax, NetworkPosts, neverPosted, type PostHistory } from '../upload/charging/network-posts.js'
+import { OpenSales } from '../upload/charging/open-sales.js'
+import { RepostCheck } from '../upload/charging/repost-check.js'
+import { ServicePosts } from '../upload/charging/service-posts.js'
+import type { ServiceOfSeveral } from '../upload/charging/several-services.js'
+import { Sharing } from '../upload/charging/sharing.js'
 import { BundleScan } from '../upload/intake/bundle-scan.js'
 import { FreeTurns } from '../upload/intake/free-turns.js'
 import { Height } from '../upload/intake/height.js'
@@ -20,17 +29,8 @@ import type { SignedReceiptsParts } from '../upload/intake/signed-receipts.js'
 import { PooledSigning } from '../upload/intake/signing.js'
 import { Verdicts } from '../upload/intake/verdicts.js'
 import { ItemAnnouncer } from '../upload/news/item-announcer.js'
-import { readAnnouncement } from '../upload/news/read-announcement.js'
+import { announceLogged } from '../upload/news/read-announcement.js'
 import type { AcceptedItem } from '../upload/records/uploads.js'
-import { type Charging, FreeOnly } from '../upload/charging/charging.js'
-import { CreditCharging } from '../upload/charging/credit-charging.js'
-import { KnownPosters } from '../upload/charging/known-posters.js'
-import { lookupsMax, NetworkPosts, neverPosted, type PostHistory } from '../upload/charging/network-posts.js'
-import { RepostCheck } from '../upload/charging/repost-check.js'
-import { ItemSelling } from '../upload/charging/open-sales.js'
-import { ServicePosts } from '../upload/charging/service-posts.js'
-import type { ServiceOfSeveral } from '../upload/charging/several-services.js'
-import { Sharing } from '../upload/charging/sharing.js'
 import type { StoredUploads } from '../upload/stored/stored-uploads.js'
 import { chainOptions } from './chain-options.js'
 import { folders } from './folders.js'
@@ -53,7 +53,7 @@ export function gatewaysOf({ gateway }: Pick<UploadGiven, 'gateway'>): readonly 
 export interface UploadAccepting extends Pick<ServiceLine, 'credits' | 'usdc'> {
   readonly intake: ItemIntake
   readonly announcer: ItemAnnouncer
-  readonly selling: ItemSelling
+  readonly selling: OpenSales
   readonly signing: PooledSigning
   /** Absent: no other upload service has the same payment service. */
   readonly service?: ServiceOfSeveral
@@ -77,7 +77,7 @@ export function openUploadAccepting(
   blockedOwners: ReadonlySet<string>,
 ): UploadAccepting {
   const { log, closing, modulus } = tools
-  const { uploads, sales, intake } = records
+  const { uploads, sales, itemLog: intake } = records
   const lines = openLines(given, tools, records)
   const { chain, height, signing, announcer, verdicts } = lines
   const inBlock = openChainItems(given)
@@ -86,7 +86,7 @@ export function openUploadAccepting(
   const money = openMoney(given, tools, records, known.scan)
   const { credits, charging, sharing } = money
   const bought = sellerOf(money)
-  const selling = new ItemSelling({ sales, log: intake, ...watching, ...bought })
+  const selling = new OpenSales({ sales, log: intake, ...watching, ...bought })
   const stored = openStoredUploads(given, tools, records, signing, {
     onBrought: (items) => taken(given, items, { inner, charging, announcer, scan: known.scan }),
     onRecovered: () => recovered(records, charging),
@@ -103,7 +103,7 @@ export function openUploadAccepting(
     verdicts,
     charging,
     ...(sharing === undefined ? {} : { sharing }),
-    ...(stored === undefined ? {} : { store: stored }),
+    ...(stored === undefined ? {} : { objectStore: stored }),
     ...inBlock,
     announcer,
     selling,
@@ -140,7 +140,7 @@ function taken(
   inner.wake()
   scan.wake()
   for (const item of items) charging.settle(item.id, item)
-  announceAll(items, uploadFolders(settings).log, announcer)
+  announceLogged(items, uploadFolders(settings).log, announcer)
 }
 
 /** All that was accepted before the start is here. */
@@ -159,7 +159,7 @@ interface Deciders {
 /** What was accepted, here and by other machines, alone or in bundles. */
 function openKnown(
   { closing, log: logger }: UploadTools,
-  { uploads, sales, intake: log, sharedItems }: UploadRecords,
+  { uploads, sales, itemLog: log, sharedItems }: UploadRecords,
   inBlock: Pick<KnownItemsParts, 'isInBlock'>,
   blockedOwners: ReadonlySet<string>,
 ) {
@@ -231,13 +231,6 @@ function servedBy(
   return {
     dataCaches: hasCatalog ? gateways : [],
     fastFinalityIndexes: hasCatalog || news !== undefined ? gateways : [],
-  }
-}
-
-function announceAll(items: readonly AcceptedItem[], logFolder: string, announcer: ItemAnnouncer): void {
-  for (const item of items) {
-    const announced = readAnnouncement(logFolder, item)
-    if (announced !== undefined) void announcer.announce(announced)
   }
 }
 

@@ -10,10 +10,12 @@ import type { HtmlPage } from '../http/page.js'
 import type { CreditsPort, UsdcPort } from '../payment/credits-port.js'
 import type { DurableLog } from '../store/segments/durable-log.js'
 import { questionTurns } from '../upload/calls/credits-routes.js'
-import { answerOf, type UploadAnswer } from '../upload/calls/upload-answers.js'
+import { refusalAnswer, type UploadAnswer } from '../upload/calls/upload-answers.js'
 import { UploadHealth } from '../upload/calls/upload-health.js'
 import { pageScripts } from '../upload/calls/upload-page.js'
 import type { UploadRoute } from '../upload/calls/upload-service.js'
+import type { Sales } from '../upload/charging/sales.js'
+import type { ServiceOfSeveral } from '../upload/charging/several-services.js'
 import type { ItemIntake } from '../upload/intake/item-intake.js'
 import { SingleUpload } from '../upload/intake/single-upload.js'
 import { Multipart } from '../upload/parts/multipart.js'
@@ -33,8 +35,6 @@ import { uploadRoutes } from '../upload/requests/upload-routes.js'
 import { usdcUploadRoutes } from '../upload/requests/usdc-routes.js'
 import { UsdcUploads } from '../upload/requests/usdc-uploads.js'
 import { HeldRoom, type RoomBounds, sharesOfParts, sharesOfRequests } from '../upload/room/held-room.js'
-import type { Sales } from '../upload/charging/sales.js'
-import type { ServiceOfSeveral } from '../upload/charging/several-services.js'
 
 /** What items are taken with, by every way in which they can come. */
 export interface UploadEndpointsParts {
@@ -98,7 +98,7 @@ export function openUploadEndpoints(parts: UploadEndpointsParts): UploadEndpoint
   const { uploads, pools, sales, intake, log, credits, usdc, disk, itemMaxBytes } = parts
   const full = (bytes?: number): UploadAnswer | undefined => {
     const refusal = parts.storeRefusal?.()
-    return parts.full(bytes) ?? (refusal === undefined ? undefined : answerOf(refusal))
+    return parts.full(bytes) ?? (refusal === undefined ? undefined : refusalAnswer(refusal))
   }
   const { clients, clock, logger, blockedOwners, partsMaxBytes } = parts
   const arriving = new HeldRoom({ ...sharesOfRequests, disk })

@@ -8,6 +8,7 @@ import type { Id } from '../format/id.js'
 import { acceptedEvent } from '../ingest/webhook-events.js'
 import { Webhooks } from '../ingest/webhooks.js'
 import { LaterBundler } from '../upload/bundling/later-bundler.js'
+import { Sales } from '../upload/charging/sales.js'
 import {
   type IntakeParts,
   type IntakeStoring,
@@ -20,7 +21,6 @@ import { FreePools } from '../upload/records/free-pools.js'
 import { PendingMarks } from '../upload/records/pending-marks.js'
 import { serviceKey } from '../upload/records/service-key.js'
 import { openUploadTables, Uploads } from '../upload/records/uploads.js'
-import { Sales } from '../upload/charging/sales.js'
 import { PlacesSeen } from '../upload/stored/log-bytes.js'
 import { NodeClaim } from '../upload/stored/node-claim.js'
 import { uploadWalletPath } from './key-paths.js'
@@ -61,7 +61,7 @@ export interface UploadRecords {
   /** News for a gateway on another machine; undefined: there is none. */
   readonly news: GatewayNews | undefined
   readonly receiptNews: ReceiptNews | undefined
-  readonly intake: OpenedIntake['log']
+  readonly itemLog: OpenedIntake['log']
   /** With what items are entered that were brought back from the object store. */
   readonly entering: Omit<IntakeParts, 'storing'>
   /** What the object store is compared with; undefined: there is none. */
@@ -127,7 +127,7 @@ export async function openUploadRecords(given: UploadGiven, tools: UploadTools):
     receiptNews,
     entering,
     storing,
-    intake,
+    itemLog: intake,
     lost,
     onRecovered: () => marks?.allBrought(),
   }

@@ -74,7 +74,7 @@ t.test(
     let before = 100
     for (const [bytes, sent, cost] of rows) {
       const grant = await granted(gate.admit(charge(bytes, { request: requestTo(`/${bytes}-${sent}`) })))
-      grant.settle(sent)
+      grant.returnUnsent(sent)
       t.equal(before - (await left()), cost, `${sent} of ${bytes} bytes`)
       before = await left()
     }
@@ -87,10 +87,10 @@ t.test('a precheck takes the first token of the answer, and a denied answer take
   t.equal(await left(), 9)
   const grant = await granted(gate.admit(charge(4096, { firstTokenTaken: true })))
   t.equal(await left(), 6, 'four in all')
-  grant.settle(0)
+  grant.returnUnsent(0)
   t.equal(await left(), 9, 'the token of the precheck is not given back')
   const head = await granted(gate.admit(charge(0, { firstTokenTaken: true })))
-  head.settle(0)
+  head.returnUnsent(0)
   t.equal(await left(), 9)
   const denial = await gate.admit(charge(10_240))
   t.match(denial, { status: 429, reason: 'IP rate limit exceeded' })
@@ -175,7 +175,7 @@ t.test(
     }
     const { gate, house, left } = await gateOf(t, 60, payments)
     credit = (client) => house.buckets.credit(client, 'one', 100)
-    ;(await granted(gate.admit(charge(50 * 1024)))).settle(50 * 1024)
+    ;(await granted(gate.admit(charge(50 * 1024)))).returnUnsent(50 * 1024)
     t.same(log, [], 'it carries a payment, and is not asked for it')
     const paid = await granted(gate.admit(charge(20 * 1024)))
     t.equal(paid.lines, '\r\nX-Payment-Response: r')

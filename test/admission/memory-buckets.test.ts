@@ -18,7 +18,7 @@ t.test('paid tokens come back as paid ones, however long the answer took', async
   house.keeper.save()
   house.advance?.(70)
   t.same(await house.buckets.ofClient(client), undefined, 'full and without paid tokens: forgotten')
-  if (ticket instanceof Ticket) ticket.settle(0)
+  if (ticket instanceof Ticket) ticket.returnUnsent(0)
   t.same(
     await house.buckets.ofClient(client),
     { tokens: 10, paidTokens: 100 },

@@ -133,7 +133,7 @@ async function limited(rules: Rules, isCaching: boolean, clients = about) {
       if (bytes === 0) {
         file.close()
         reply.endEmpty({ status: 200, block: 'A: b' }, sizeBytes)
-        outcome.settle(0)
+        outcome.returnUnsent(0)
         return
       }
       const sent = reply.stream(
@@ -141,8 +141,8 @@ async function limited(rules: Rules, isCaching: boolean, clients = about) {
         [{ start: 0, end }],
         file,
       )
-      if (sent instanceof Promise) void sent.then((ended) => outcome.settle(ended.bytes))
-      else outcome.settle(sent.bytes)
+      if (sent instanceof Promise) void sent.then((ended) => outcome.returnUnsent(ended.bytes))
+      else outcome.returnUnsent(sent.bytes)
     },
     {
       host: '127.0.0.1',

@@ -70,7 +70,7 @@ t.test('what was worth it counts for nothing', async (t) => {
   for (let at = 0; at < 5; at += 1) {
     ask('20.1.1.1')
     await clock.pass(1000)
-    turns.worth('20.1.1.1')
+    turns.noteUseful('20.1.1.1')
   }
   for (let at = 0; at < 20; at += 1) ask('30.1.1.1')
   await clock.pass(0)

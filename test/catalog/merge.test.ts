@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Attributes } from '../../src/catalog/attributes.js'
-import { distrusted, merge, settled } from '../../src/catalog/merge.js'
+import { distrusted, isFullyProven, merge } from '../../src/catalog/merge.js'
 import { fc } from '../property.js'
 import { anyAttributes } from './arbitrary.js'
 
@@ -96,5 +96,5 @@ t.test('a wrong digest is forgotten with everything its sender stated', async (t
       return left !== undefined && left.digest === undefined && !left.verified && !left.trusted
     }),
   )
-  t.equal(settled({ id: 'x' as Attributes['id'], size: 1, verified: false, trusted: true }), true)
+  t.equal(isFullyProven({ id: 'x' as Attributes['id'], size: 1, verified: false, trusted: true }), true)
 })

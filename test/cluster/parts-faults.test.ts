@@ -100,7 +100,7 @@ t.test(
     // A machine that has claimed it and is killed: nobody renews its claim.
     const dead = await partsMachine(t, url, store)
     await dead.records.load(id)
-    t.equal(await dead.records.claim(id, { range: undefined, token: undefined, paidBy: [] }), 'ours')
+    t.equal(await dead.records.claim(id, { address: undefined, token: undefined, paidBy: [] }), 'ours')
     const claim = (await queried(url, 'SELECT claim FROM cluster_uploads WHERE id = $1', [id]))[0]?.claim
     t.match(await stateOf(one.rig, id), { status: 'ASSEMBLING' })
     t.equal((await sendPart(one.rig, id, 0, itemOf().subarray(0, partBytes))).status, 409)
@@ -130,7 +130,7 @@ t.test('an end that was ordered is carried out by another machine', postgresAbse
   one.records.put({
     ...record,
     state: 'asked',
-    uploader: { range: '192.0.2.1', token: undefined, paidBy: [] },
+    uploader: { address: '192.0.2.1', token: undefined, paidBy: [] },
   })
   await one.records.written(id)
   await eventually('it is finalized', async () => (await stateOf(one.rig, id)).status === 'FINALIZED')

@@ -297,7 +297,7 @@ t.test(
         if (isPoor && bytes >= large.length) {
           return { status: 429, contentType: 'text/plain', lines: '', body: 'no', reason: 'none left' }
         }
-        return { lines: '', settle: (count) => void sent.push(count) }
+        return { lines: '', returnUnsent: (count) => void sent.push(count) }
       },
       takeFirst: () => true,
       freeDelayMs: () => 0,
@@ -352,7 +352,7 @@ t.test('a client without tokens gets no bytes, and each answer is metered by wha
     ...strict,
     admit: ({ bytes }) => {
       charges.push(bytes)
-      return { lines: '', settle: (count) => void sent.push(count) }
+      return { lines: '', returnUnsent: (count) => void sent.push(count) }
     },
     takeFirst: () => true,
   }

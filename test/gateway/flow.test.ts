@@ -429,7 +429,7 @@ t.test('admission gets the planned bytes before, and the sent bytes after', asyn
   const planned: number[] = []
   const sent: number[] = []
   let prechecks = 0
-  const grant = { lines: '\r\nX-Receipt: one', settle: (bytes: number) => sent.push(bytes) }
+  const grant = { lines: '\r\nX-Receipt: one', returnUnsent: (bytes: number) => sent.push(bytes) }
   const admission: Admission = {
     freeDelayMs: () => 0,
     admit({ bytes, firstTokenTaken }) {

@@ -7,7 +7,7 @@ import { openFiles } from '../open-files.js'
 import { someId } from '../source/rig.js'
 import { stage } from './rig.js'
 
-const grant = { lines: '', settle: () => undefined }
+const grant = { lines: '', returnUnsent: () => undefined }
 const admissions: Readonly<Record<string, Admission>> = {
   'at once': { takeFirst: () => true, freeDelayMs: () => 0, admit: () => grant },
   later: { takeFirst: () => true, freeDelayMs: () => 0, admit: () => Promise.resolve(grant) },

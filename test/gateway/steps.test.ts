@@ -47,7 +47,7 @@ const admission: Admission = {
   admit: ({ bytes }) =>
     bytes === 77
       ? { status: 429, contentType: 'text/plain', lines: '', body: 'too much', reason: 'ip' }
-      : { lines: '', settle: () => undefined },
+      : { lines: '', returnUnsent: () => undefined },
   takeFirst: () => true,
 }
 

@@ -43,10 +43,10 @@ t.test(
       [idOf(1), idOf(2)],
     )
     t.equal(agenda.nextMs(), 100)
-    agenda.settle([{ ...outcome, rootId: idOf(9), gone: [idOf(1)], dueMs: 500, attempts: 1 }], 100)
+    agenda.recordLooks([{ ...outcome, rootId: idOf(9), gone: [idOf(1)], dueMs: 500, attempts: 1 }], 100)
     t.same(next(agenda, 499)[lanes.ledAgain], undefined)
     t.same(next(agenda, 500), [idOf(4), undefined, idOf(3), idOf(9), undefined])
-    agenda.settle([{ ...outcome, rootId: idOf(9), gone: [idOf(2)], dueMs: 900, attempts: 2 }], 500)
+    agenda.recordLooks([{ ...outcome, rootId: idOf(9), gone: [idOf(2)], dueMs: 900, attempts: 2 }], 500)
     t.equal(agenda.root(idOf(9)), undefined, 'it goes with its last content')
     t.equal(agenda.count, 2)
   },
@@ -55,7 +55,7 @@ t.test(
 t.test('a denied root is not due sooner because more contents name it', async (t) => {
   const { agenda } = agendaOf(t)
   add(agenda, [wish(1, 9)])
-  agenda.settle([{ ...outcome, rootId: idOf(9), dueMs: 1000, attempts: 1 }], 0)
+  agenda.recordLooks([{ ...outcome, rootId: idOf(9), dueMs: 1000, attempts: 1 }], 0)
   add(agenda, [wish(2, 9), wish(9, 9, priorities.named)], 10)
   t.same(next(agenda, 999), [undefined, undefined, undefined, undefined, undefined])
   t.equal(agenda.members(idOf(9), 10).length, 3)
@@ -64,10 +64,10 @@ t.test('a denied root is not due sooner because more contents name it', async (t
 t.test('what the index tells makes a root due, once', async (t) => {
   const { agenda } = agendaOf(t)
   add(agenda, [wish(1, 9)])
-  agenda.settle([{ ...outcome, rootId: idOf(9), dueMs: 1000, attempts: 1 }], 0)
+  agenda.recordLooks([{ ...outcome, rootId: idOf(9), dueMs: 1000, attempts: 1 }], 0)
   agenda.indexed([idOf(9), idOf(5)], 10)
   t.same(next(agenda, 10)[lanes.ledAgain], idOf(9))
-  agenda.settle([{ ...outcome, rootId: idOf(9), dueMs: 5000, attempts: 2 }], 20)
+  agenda.recordLooks([{ ...outcome, rootId: idOf(9), dueMs: 5000, attempts: 2 }], 20)
   agenda.indexed([idOf(9)], 30)
   t.same(next(agenda, 4999)[lanes.ledAgain], undefined)
 })
@@ -75,12 +75,12 @@ t.test('what the index tells makes a root due, once', async (t) => {
 t.test('what the index has is no guess any more, looked at or not', async (t) => {
   const { agenda } = agendaOf(t)
   add(agenda, [wish(1), wish(2), { ...wish(3), isIndexed: true }], 500)
-  agenda.settle([{ ...outcome, rootId: idOf(2), dueMs: 1000, attempts: 1 }], 0)
+  agenda.recordLooks([{ ...outcome, rootId: idOf(2), dueMs: 1000, attempts: 1 }], 0)
   t.same(agenda.due(lanes.lone, 500, none, 9), [idOf(1)])
   agenda.indexed([idOf(1), idOf(2)], 10)
   t.same(agenda.due(lanes.led, 500, none, 9), [idOf(1), idOf(3)])
   t.same(agenda.due(lanes.ledAgain, 10, none, 9), [idOf(2)])
-  agenda.settle([{ ...outcome, rootId: idOf(1), dueMs: 2000, attempts: 1 }], 0)
+  agenda.recordLooks([{ ...outcome, rootId: idOf(1), dueMs: 2000, attempts: 1 }], 0)
   t.same(agenda.due(lanes.ledAgain, 2000, none, 9), [idOf(2), idOf(1)])
 })
 
@@ -91,7 +91,7 @@ t.test('a better hint moves a content, and hints outlive the process', async (t)
   add(agenda, [{ id: idOf(1), rootId: idOf(9), hints, priority: priorities.listed }])
   t.equal(agenda.count, 1)
   t.equal(agenda.root(idOf(1)), undefined)
-  agenda.settle([{ ...outcome, rootId: idOf(9), dueMs: 700, attempts: 3 }], 0)
+  agenda.recordLooks([{ ...outcome, rootId: idOf(9), dueMs: 700, attempts: 3 }], 0)
   await environment.close()
   const { agenda: again } = agendaOf(t, 1000, path)
   t.same(again.members(idOf(9), 10), [
@@ -105,8 +105,8 @@ t.test('a full agenda drops what is looked at last, and never what nobody has lo
   add(agenda, [wish(1), wish(2), wish(3, 9), wish(4, 9)])
   add(agenda, [wish(5)])
   t.notOk(agenda.has(idOf(5)), 'the catalog lists it')
-  agenda.settle([{ ...outcome, rootId: idOf(1), dueMs: 1000, attempts: 1 }], 0)
-  agenda.settle([{ ...outcome, rootId: idOf(2), dueMs: 2000, attempts: 1 }], 0)
+  agenda.recordLooks([{ ...outcome, rootId: idOf(1), dueMs: 1000, attempts: 1 }], 0)
+  agenda.recordLooks([{ ...outcome, rootId: idOf(2), dueMs: 2000, attempts: 1 }], 0)
   add(agenda, [wish(6)])
   t.ok(agenda.has(idOf(6)))
   t.notOk(agenda.has(idOf(2)))
@@ -131,7 +131,7 @@ t.test(
   async (t) => {
     const { agenda } = agendaOf(t, 4)
     add(agenda, [wish(1, 9), wish(2, 9), wish(3), wish(4)])
-    agenda.settle([{ ...outcome, rootId: idOf(9), dueMs: 1000, attempts: 1 }], 0)
+    agenda.recordLooks([{ ...outcome, rootId: idOf(9), dueMs: 1000, attempts: 1 }], 0)
     add(agenda, [wish(5)], 20)
     t.notOk(agenda.has(idOf(5)), 'the catalog lists it')
     add(agenda, [wish(6, 8)], 20)
@@ -164,7 +164,7 @@ t.test(
     const clear = (): void => {
       for (let id = 0; id < 10; id += 1)
         for (let root = 0; root < 10; root += 1)
-          agenda.settle(
+          agenda.recordLooks(
             [
               {
                 ...outcome,
@@ -186,15 +186,15 @@ t.test(
           } else if ('gone' in one) {
             const root = rootOf.get(one.gone)
             if (root === undefined) continue
-            agenda.settle([{ ...outcome, rootId: idOf(root), gone: [idOf(one.gone)] }], 0)
+            agenda.recordLooks([{ ...outcome, rootId: idOf(root), gone: [idOf(one.gone)] }], 0)
             rootOf.delete(one.gone)
           } else if ('later' in one) {
-            agenda.settle([{ ...outcome, rootId: idOf(one.later), dueMs: one.due, attempts: 1 }], 0)
+            agenda.recordLooks([{ ...outcome, rootId: idOf(one.later), dueMs: one.due, attempts: 1 }], 0)
           } else {
             const root = rootOf.get(one.move)
             if (root === undefined || root === one.to) continue
             const moved = [{ id: idOf(one.move), rootId: idOf(one.to), hints: {} }]
-            agenda.settle([{ ...outcome, rootId: idOf(root), moved, attempts: 1 }], 0)
+            agenda.recordLooks([{ ...outcome, rootId: idOf(root), moved, attempts: 1 }], 0)
             rootOf.set(one.move, one.to)
           }
         }

@@ -147,7 +147,7 @@ t.test('an answer that tells of a payment is for who paid, and no shared cache m
   const admission: Admission = {
     takeFirst: () => true,
     freeDelayMs: () => 0,
-    admit: () => ({ lines: receipt, settle: () => undefined }),
+    admit: () => ({ lines: receipt, returnUnsent: () => undefined }),
   }
   const gateway = await nodeStage(t, [here.devnet.url], { admission })
   const kept = someId()

@@ -149,7 +149,7 @@ t.test('it costs what content costs', async (t) => {
     freeDelayMs: () => 0,
     admit(charge) {
       charges.push(charge)
-      return { lines: '', settle: (bytes) => settled.push(bytes) }
+      return { lines: '', returnUnsent: (bytes) => settled.push(bytes) }
     },
   }
   const on = await open(t, { parts: { admission } })

@@ -289,7 +289,7 @@ t.test('sent bytes are metered exactly, 304 as none; the document is free', asyn
       }
       return Promise.resolve({
         lines: '\r\nX-Payment-Response: yes',
-        settle: (bytes: number) => settled.push(bytes),
+        returnUnsent: (bytes: number) => settled.push(bytes),
       })
     },
   }

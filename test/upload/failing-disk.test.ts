@@ -8,6 +8,12 @@ import { normalizedAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import type { Environment } from '../../src/store/lmdb.js'
 import type { UploadAnswer } from '../../src/upload/calls/upload-answers.js'
+import { CreditCharging } from '../../src/upload/charging/credit-charging.js'
+import { KnownPosters } from '../../src/upload/charging/known-posters.js'
+import { neverPosted } from '../../src/upload/charging/network-posts.js'
+import { OpenSales } from '../../src/upload/charging/open-sales.js'
+import { RepostCheck } from '../../src/upload/charging/repost-check.js'
+import { Sales } from '../../src/upload/charging/sales.js'
 import { Height } from '../../src/upload/intake/height.js'
 import { ItemIntake } from '../../src/upload/intake/item-intake.js'
 import { ItemReader } from '../../src/upload/intake/item-reader.js'
@@ -17,12 +23,6 @@ import { MultipartRecords } from '../../src/upload/parts/multipart-records.js'
 import { FreePools } from '../../src/upload/records/free-pools.js'
 import type { Receipt } from '../../src/upload/records/receipt.js'
 import { openUploadTables, Uploads } from '../../src/upload/records/uploads.js'
-import { CreditCharging } from '../../src/upload/charging/credit-charging.js'
-import { KnownPosters } from '../../src/upload/charging/known-posters.js'
-import { neverPosted } from '../../src/upload/charging/network-posts.js'
-import { RepostCheck } from '../../src/upload/charging/repost-check.js'
-import { Sales } from '../../src/upload/charging/sales.js'
-import { ItemSelling } from '../../src/upload/charging/open-sales.js'
 import { eventually } from '../eventually.js'
 import { HandClock } from '../names/hand-clock.js'
 import { headerOf } from '../signed-item.js'
@@ -39,7 +39,7 @@ const bundleTags = [
   { name: 'Bundle-Version', value: '2.0.0' },
 ].map(({ name, value }) => ({ name: Buffer.from(name), value: Buffer.from(value) }))
 const bundle = signItem(ed25519Signer(Buffer.alloc(32, 7)), { tags: bundleTags }, Buffer.alloc(32))
-const uploader = { range: undefined, paidBy: [], token: undefined }
+const uploader = { address: undefined, paidBy: [], token: undefined }
 const nothingFree = { itemMaxBytes: 0, walletBytes: 0, rangeBytes: 0, exemptWallets: [] }
 const allFree = { itemMaxBytes: 1e6, walletBytes: 1e6, rangeBytes: 1e6, exemptWallets: [] }
 
@@ -199,7 +199,7 @@ function serviceOn(disk: FailingDisk, closing: AbortSignal, clock: Clock = syste
       closing,
     ),
     announcer: new ItemAnnouncer(undefined, closing),
-    selling: new ItemSelling({
+    selling: new OpenSales({
       sales: new Sales(environment),
       clock: systemClock,
       logger: silentLog,

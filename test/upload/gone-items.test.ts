@@ -9,6 +9,7 @@ import { idOfBytes } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
 import { DurableLog } from '../../src/store/segments/durable-log.js'
 import type { LogPlace } from '../../src/store/segments/log-file.js'
+import { Sales } from '../../src/upload/charging/sales.js'
 import { openIntake } from '../../src/upload/intake/open-intake.js'
 import { GatewayNews } from '../../src/upload/news/gateway-news.js'
 import { FreePools } from '../../src/upload/records/free-pools.js'
@@ -18,7 +19,6 @@ import {
   openUploadTables,
   Uploads,
 } from '../../src/upload/records/uploads.js'
-import { Sales } from '../../src/upload/charging/sales.js'
 import { serveWeb } from '../admission/web.js'
 import { eventually } from '../eventually.js'
 

@@ -16,6 +16,13 @@ import { DurableLog, durableLogDefaults } from '../../src/store/segments/durable
 import { openUploadEndpoints } from '../../src/threads/upload-endpoints.js'
 import { diskAnswer, type UploadAnswer } from '../../src/upload/calls/upload-answers.js'
 import type { UploadRoute } from '../../src/upload/calls/upload-service.js'
+import { CreditCharging } from '../../src/upload/charging/credit-charging.js'
+import { KnownPosters } from '../../src/upload/charging/known-posters.js'
+import { neverPosted } from '../../src/upload/charging/network-posts.js'
+import { OpenSales } from '../../src/upload/charging/open-sales.js'
+import { RepostCheck } from '../../src/upload/charging/repost-check.js'
+import { Sales } from '../../src/upload/charging/sales.js'
+import { ServicePosts } from '../../src/upload/charging/service-posts.js'
 import { BundleScan } from '../../src/upload/intake/bundle-scan.js'
 import { FreeTurns } from '../../src/upload/intake/free-turns.js'
 import { ItemIntake } from '../../src/upload/intake/item-intake.js'
@@ -30,13 +37,6 @@ import type { PartStore } from '../../src/upload/parts/part-store.js'
 import { FreePools, type FreeRules } from '../../src/upload/records/free-pools.js'
 import { Uploads } from '../../src/upload/records/uploads.js'
 import type { HeldRoom } from '../../src/upload/room/held-room.js'
-import { CreditCharging } from '../../src/upload/charging/credit-charging.js'
-import { KnownPosters } from '../../src/upload/charging/known-posters.js'
-import { neverPosted } from '../../src/upload/charging/network-posts.js'
-import { RepostCheck } from '../../src/upload/charging/repost-check.js'
-import { Sales } from '../../src/upload/charging/sales.js'
-import { ItemSelling } from '../../src/upload/charging/open-sales.js'
-import { ServicePosts } from '../../src/upload/charging/service-posts.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
 
@@ -174,9 +174,9 @@ export async function uploadRig(
     verdicts: { verdictNow: async (signed) => verifyItemMessage(signed, signed.message) },
     charging: new CreditCharging(pools, credits, uploads.environment, old, systemClock, closing.signal),
     announcer: new ItemAnnouncer(undefined, closing.signal),
-    selling: new ItemSelling({ sales, clock: systemClock, logger: silentLog, log, usdc }),
+    selling: new OpenSales({ sales, clock: systemClock, logger: silentLog, log, usdc }),
     signing,
-    ...(store === undefined ? {} : { store }),
+    ...(store === undefined ? {} : { objectStore: store }),
     ...(turns === undefined ? {} : { freeTurns: new FreeTurns(pools, turns, systemClock) }),
     terms: { public: '', dataCaches: [], fastFinalityIndexes: [] },
   })

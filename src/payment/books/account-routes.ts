@@ -1,7 +1,7 @@
 import { isRefusal } from '../../format/refusal.js'
 import type { Transfer } from '../../ledger/transfer.js'
 import { requestSigner } from '../../proof/signed-request.js'
-import { type Call, type CallRoute, json, plainAnswer, type ServiceAnswer } from '../calls/call.js'
+import { type Call, json, type PaymentRoute, plainAnswer, type RouteAnswer } from '../calls/call.js'
 import { cursorPlaces, jsonOf, limitOf, paged, wrongCursor, wrongLimit } from '../calls/paging.js'
 import type { FreeTier } from '../credits-port.js'
 import type { Accounts, HistoryPlace } from './accounts.js'
@@ -11,12 +11,12 @@ import { addressKind, spelled } from './wallets.js'
 const missingAddress = 'Missing address in query parameters'
 
 /** Balances, approvals and the history of payments. */
-export function accountRoutes(accounts: Accounts, free: FreeTier | undefined): CallRoute[] {
-  const balanceOf = async (address: string): Promise<ServiceAnswer> => {
+export function accountRoutes(accounts: Accounts, free: FreeTier | undefined): PaymentRoute[] {
+  const balanceOf = async (address: string): Promise<RouteAnswer> => {
     const balance = await accounts.balance(address)
     return balance === undefined ? plainAnswer(404, 'User Not Found') : json(balance)
   }
-  const ofQuery = async ({ query }: Call): Promise<ServiceAnswer> => {
+  const ofQuery = async ({ query }: Call): Promise<RouteAnswer> => {
     const address = query.get('address') ?? ''
     return address === '' ? plainAnswer(400, missingAddress) : balanceOf(address)
   }
@@ -60,7 +60,7 @@ export function accountRoutes(accounts: Accounts, free: FreeTier | undefined): C
   ]
 }
 
-function historyRoutes(accounts: Accounts): CallRoute[] {
+function historyRoutes(accounts: Accounts): PaymentRoute[] {
   return [
     {
       path: '/v1/account/payments',
@@ -86,7 +86,7 @@ function historyRoutes(accounts: Accounts): CallRoute[] {
   ]
 }
 
-async function pairAnswer({ wallets, approvals }: Accounts, { query }: Call): Promise<ServiceAnswer> {
+async function pairAnswer({ wallets, approvals }: Accounts, { query }: Call): Promise<RouteAnswer> {
   const [paying, approved] = [query.get('payingAddress') ?? '', query.get('approvedAddress') ?? '']
   if (addressKind(paying) === undefined) return plainAnswer(400, 'Invalid paying address')
   if (addressKind(approved) === undefined) return plainAnswer(400, 'Invalid approved address')
@@ -111,7 +111,7 @@ async function pairAnswer({ wallets, approvals }: Accounts, { query }: Call): Pr
   return json(expiresBy === undefined ? listed : { ...listed, expiresBy })
 }
 
-async function sharesAnswer(accounts: Accounts, { query }: Call): Promise<ServiceAnswer> {
+async function sharesAnswer(accounts: Accounts, { query }: Call): Promise<RouteAnswer> {
   const address = query.get('userAddress') ?? ''
   if (address === '') return plainAnswer(400, 'Missing userAddress in query parameters')
   const limit = limitOf(query, approvalsMax)
@@ -128,7 +128,7 @@ async function sharesAnswer(accounts: Accounts, { query }: Call): Promise<Servic
 const approvalsMax = 100
 const over = '-'
 
-async function historyAnswer(accounts: Accounts, { query, header }: Call): Promise<ServiceAnswer> {
+async function historyAnswer(accounts: Accounts, { query, header }: Call): Promise<RouteAnswer> {
   const signer = requestSigner(header)
   if (signer === undefined) return plainAnswer(401, 'Signature required')
   const limit = limitOf(query, 50)

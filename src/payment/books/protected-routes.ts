@@ -1,7 +1,7 @@
 import { isOutOfTurn } from '../../actor/timed-turns.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { statusOf } from '../../http/status.js'
-import { type Call, type CallRoute, json, plainAnswer, type ServiceAnswer } from '../calls/call.js'
+import { type Call, json, type PaymentRoute, plainAnswer, type RouteAnswer } from '../calls/call.js'
 import { guardedBy } from '../calls/token-guard.js'
 import { type CreditsPort, isDenied, type Payer, type RevokeOrder } from '../credits-port.js'
 import { addressKind, spelled } from './wallets.js'
@@ -33,14 +33,14 @@ export function protectedRoutes(
   isKnown: IsKnownWallet,
   secret: string,
   now: () => number,
-): CallRoute[] {
+): PaymentRoute[] {
   const guarded = guardedBy(secret, now)
   const ofWallet = (
     name: string,
     summary: string,
     query: readonly string[],
-    answer: CallRoute['answer'],
-  ): CallRoute => ({
+    answer: PaymentRoute['answer'],
+  ): PaymentRoute => ({
     path: `/v1/${name}/{signatureType}/{address}`,
     summary,
     statuses: [200, 400, 401, 402, 404, 429],
@@ -92,7 +92,7 @@ async function refundAnswer(
   credits: CreditsPort,
   isKnown: IsKnownWallet,
   { path: [, address = ''], query }: Call,
-): Promise<ServiceAnswer> {
+): Promise<RouteAnswer> {
   const itemId = query.get('dataItemId') ?? ''
   if (!itemShape.test(itemId)) return plainAnswer(400, 'Invalid dataItemId provided!')
   // Our own services name the item only: its record has the wallet.
@@ -106,8 +106,8 @@ async function refundAnswer(
 function sharingRoutes(
   credits: CreditsPort,
   isKnown: IsKnownWallet,
-  guarded: (answer: CallRoute['answer']) => CallRoute['answer'],
-): CallRoute[] {
+  guarded: (answer: PaymentRoute['answer']) => PaymentRoute['answer'],
+): PaymentRoute[] {
   return [
     {
       path: '/v1/account/approvals/create',
@@ -137,7 +137,7 @@ function byteCount(query: URLSearchParams): number | undefined {
 }
 
 /** The payer, or the fault of the request. */
-function payerOf({ path: [type = '', address = ''], query }: Call): Payer | ServiceAnswer {
+function payerOf({ path: [type = '', address = ''], query }: Call): Payer | RouteAnswer {
   const signatureType = typeNames[type.toLowerCase()] ?? (/^\d{1,3}$/.test(type) ? Number(type) : undefined)
   if (signatureType === undefined) return plainAnswer(400, `Unknown signature type: ${type}`)
   if (addressKind(address) === undefined) return plainAnswer(400, 'Invalid address')
@@ -151,7 +151,7 @@ function payerOf({ path: [type = '', address = ''], query }: Call): Payer | Serv
   return { address, signatureType, paidBy, directive, ...(alias === '' ? {} : { alias }) }
 }
 
-async function checkAnswer(credits: CreditsPort, call: Call): Promise<ServiceAnswer> {
+async function checkAnswer(credits: CreditsPort, call: Call): Promise<RouteAnswer> {
   const payer = payerOf(call)
   const bytes = byteCount(call.query)
   if ('status' in payer) return payer
@@ -178,7 +178,7 @@ async function checkAnswer(credits: CreditsPort, call: Call): Promise<ServiceAns
   return { status: isEnough ? 200 : isUnknownWallet ? 404 : 402, json: body }
 }
 
-async function reserveAnswer(credits: CreditsPort, call: Call): Promise<ServiceAnswer> {
+async function reserveAnswer(credits: CreditsPort, call: Call): Promise<RouteAnswer> {
   const payer = payerOf(call)
   const bytes = byteCount(call.query)
   const itemId = call.query.get('dataItemId') ?? ''
@@ -206,7 +206,7 @@ async function approveAnswer(
   credits: CreditsPort,
   isKnown: IsKnownWallet,
   { query }: Call,
-): Promise<ServiceAnswer> {
+): Promise<RouteAnswer> {
   const wanted = pairOf(query)
   if ('status' in wanted) return wanted
   const winc = query.get('winc') ?? ''
@@ -222,12 +222,12 @@ async function approveAnswer(
   return outcomeOf(outcome)
 }
 
-async function revokeAnswer(credits: CreditsPort, { query }: Call): Promise<ServiceAnswer> {
+async function revokeAnswer(credits: CreditsPort, { query }: Call): Promise<RouteAnswer> {
   const wanted = pairOf(query)
   return 'status' in wanted ? wanted : outcomeOf(await credits.revoke(wanted))
 }
 
-function pairOf(query: URLSearchParams): RevokeOrder | ServiceAnswer {
+function pairOf(query: URLSearchParams): RevokeOrder | RouteAnswer {
   const itemId = query.get('dataItemId') ?? ''
   const payingAddress = query.get('payingAddress') ?? ''
   const approvedAddress = query.get('approvedAddress') ?? ''
@@ -239,16 +239,16 @@ function pairOf(query: URLSearchParams): RevokeOrder | ServiceAnswer {
   return payingAlias === '' ? pair : { ...pair, payingAlias }
 }
 
-function outcomeOf(outcome: object): ServiceAnswer {
+function outcomeOf(outcome: object): RouteAnswer {
   if (isRefusal(outcome)) return refused(outcome)
   return isDenied(outcome) ? plainAnswer(outcome.status, outcome.text) : json(outcome)
 }
 
-function plain(outcome: { readonly winc: string } | Refusal): ServiceAnswer {
+function plain(outcome: { readonly winc: string } | Refusal): RouteAnswer {
   return isRefusal(outcome) ? refused(outcome) : plainAnswer(200, outcome.winc)
 }
 
-function refused({ refused: reason, message }: Refusal): ServiceAnswer {
+function refused({ refused: reason, message }: Refusal): RouteAnswer {
   const status = statusOf[reason]
   return plainAnswer(status >= 500 ? 503 : status, message)
 }

@@ -96,13 +96,13 @@ export class Wallets {
    * make such a commit a conflict.
    */
   async forCommit(address: string): Promise<WalletForCommit> {
-    return placed(address, await this.resolve(address))
+    return walletForCommit(address, await this.resolve(address))
   }
 
   /** The same for many addresses, in their order, in one question to the ledger. */
   async forCommits(addresses: readonly string[]): Promise<WalletForCommit[]> {
     const wallets = await this.resolveAll(addresses)
-    return wallets.map((wallet, at) => placed(addresses[at] ?? wallet, wallet))
+    return wallets.map((wallet, at) => walletForCommit(addresses[at] ?? wallet, wallet))
   }
 
   /**
@@ -198,7 +198,7 @@ export class Wallets {
   }
 }
 
-function placed(address: string, wallet: string): WalletForCommit {
+function walletForCommit(address: string, wallet: string): WalletForCommit {
   const isOpen = wallet.length === 43 && wallet === spelled(address)
   const absent = { kind: aliasKind, key: wallet, value: undefined, expected: 0 }
   return { wallet, conditions: isOpen ? [absent] : [] }

@@ -7,13 +7,13 @@ import { statusOf } from '../../http/status.js'
 import { isLedgerGone } from '../../ledger/ledger-port.js'
 import type { Route } from '../../serving/route.js'
 import { diskRefusal, isDiskError } from '../../store/disk-error.js'
-import type { Turns } from './request-turns.js'
+import type { RequestTurns } from './request-turns.js'
 
 /**
  * What a route answers: a text for people and clients alike, or JSON. `lines`: each with CRLF in front. A text that says what is
  * wrong stands in the status line, too, where some clients look for it.
  */
-export type ServiceAnswer =
+export type RouteAnswer =
   | { readonly status: number; readonly text: string; readonly lines?: string; readonly reason?: string }
   | { readonly status: number; readonly json: unknown; readonly lines?: string }
   | { readonly status: number; readonly html: string; readonly lines?: string }
@@ -31,7 +31,7 @@ export interface Call {
   header(name: string): string | undefined
 }
 
-export interface CallRoute {
+export interface PaymentRoute {
   /** A path with names in braces: `/v1/price/{currency}/{amount}`. */
   readonly path: string
   readonly summary: string
@@ -43,17 +43,17 @@ export interface CallRoute {
   readonly bodyMax?: number
   readonly operator?: true
   /** Each answer leaves a record in the ledger, which nobody has paid for: their number is limited (`CallLimits.kept`). */
-  readonly isKept?: true
-  answer(call: Call): Promise<ServiceAnswer>
+  readonly isRecorded?: true
+  answer(call: Call): Promise<RouteAnswer>
 }
 
 /** Limits of each client, so that no client delays others. */
 export interface CallLimits {
   /** How often the signatures of the clients of one network are looked at. */
   readonly signed: Pick<RateWindow, 'take'>
-  readonly turns: Pick<Turns, 'begin' | 'trust'>
+  readonly turns: Pick<RequestTurns, 'begin' | 'trust'>
   /** How often the clients of one network get answers that are kept. */
-  readonly kept: Pick<RateWindow, 'take'>
+  readonly recorded: Pick<RateWindow, 'take'>
 }
 
 const prefixOf = (path: string): string => {
@@ -66,11 +66,11 @@ const prefixOf = (path: string): string => {
  * answers; fixed segments go before names.
  */
 export function paymentHostRoutes(
-  calls: readonly CallRoute[],
+  calls: readonly PaymentRoute[],
   limits: CallLimits,
   clientOf: (request: Request) => string = (request) => request.remoteAddress,
 ): Route[] {
-  const groups = new Map<string, CallRoute[]>()
+  const groups = new Map<string, PaymentRoute[]>()
   for (const call of calls) {
     const prefix = prefixOf(call.path)
     groups.set(prefix, [...(groups.get(prefix) ?? []), call])
@@ -95,18 +95,18 @@ export function paymentHostRoutes(
       const isSigned = request.header('x-signature') !== undefined
       const client = clientOf(request)
       const isOften = isSigned && !limits.signed.take(client)
-      const context = { members, client, turns: isOften ? undefined : limits.turns, kept: limits.kept }
+      const context = { members, client, turns: isOften ? undefined : limits.turns, kept: limits.recorded }
       return handle(context, request, reply, lines)
     },
   }))
 }
 
 interface RouteContext {
-  readonly members: readonly CallRoute[]
+  readonly members: readonly PaymentRoute[]
   readonly client: string
   /** Undefined: the client's network has sent too many requests. */
   readonly turns: CallLimits['turns'] | undefined
-  readonly kept: CallLimits['kept']
+  readonly kept: CallLimits['recorded']
 }
 
 /** Requests from this machine are not counted: an operator's, or those behind a proxy that names no client. */
@@ -129,7 +129,7 @@ async function handle(
   }
   if (turns === undefined) return answerTooOften(request, reply, lines)
   const { route, path = [] } = found
-  const isCounted = route.isKept === true && !ownShape.test(client)
+  const isCounted = route.isRecorded === true && !ownShape.test(client)
   if (isCounted && !kept.take(client)) return answerTooOften(request, reply, lines, 60)
   const query = new URLSearchParams(request.query)
   const { bodyMax = 0 } = route
@@ -151,7 +151,7 @@ async function handle(
     return
   }
   const call: Call = { request, client, path, query, body, header: (name) => request.header(name) }
-  const answer = await answerOf(route, call).finally(over)
+  const answer = await runRoute(route, call).finally(over)
   if (answer.status !== 401) turns.trust(authorization)
   sendAnswer(request, reply, lines, answer)
 }
@@ -167,7 +167,7 @@ function answerTooOften(request: Request, reply: Reply, first: string, seconds =
 }
 
 /** Runs the route. An unreachable database is answered 503, so that clients repeat the request. */
-async function answerOf(route: CallRoute, call: Call): Promise<ServiceAnswer> {
+async function runRoute(route: PaymentRoute, call: Call): Promise<RouteAnswer> {
   try {
     return await route.answer(call)
   } catch (error) {
@@ -178,7 +178,7 @@ async function answerOf(route: CallRoute, call: Call): Promise<ServiceAnswer> {
   }
 }
 
-function sendAnswer(request: Request, reply: Reply, first: string, answer: ServiceAnswer): void {
+function sendAnswer(request: Request, reply: Reply, first: string, answer: RouteAnswer): void {
   const { status, lines = '' } = answer
   if ('json' in answer) {
     answerSmall(request, reply, first, { status, lines, json: answer.json })
@@ -218,10 +218,10 @@ function decode(text: string): string | undefined {
   }
 }
 
-export function plainAnswer(status: number, text: string): ServiceAnswer {
+export function plainAnswer(status: number, text: string): RouteAnswer {
   return { status, text }
 }
 
-export function json(value: unknown, lines = ''): ServiceAnswer {
+export function json(value: unknown, lines = ''): RouteAnswer {
   return { status: 200, json: value, lines }
 }

@@ -1,7 +1,7 @@
 import { leavingReason } from '../../actor/stopping.js'
 import { cardsOf, type HtmlPage, inHtml, makePage } from '../../http/page.js'
 import { publicShortly, takesPages } from '../../http/small-answer.js'
-import { type CallRoute, json, plainAnswer } from './call.js'
+import { json, type PaymentRoute, plainAnswer } from './call.js'
 
 /** The routes with facts about the service. */
 export interface ServiceInfo {
@@ -15,7 +15,7 @@ export interface ServiceInfo {
 }
 
 /** What the service is, and whether it is well. */
-export function serviceInfoRoutes(info: ServiceInfo): CallRoute[] {
+export function serviceInfoRoutes(info: ServiceInfo): PaymentRoute[] {
   const about = { summary: 'The service, and where payments go', statuses: [200] }
   const page = frontPage(info)
   const varying = `${publicShortly}\r\nVary: Accept`

@@ -20,7 +20,7 @@ const rememberedMs = 60_000
  * go first. Services of the operator do not wait behind strangers: they are recognized by the token of an earlier request.
  * Messages of other threads (reservations for uploads) do not wait here, because all of them are read between two turns.
  */
-export class Turns {
+export class RequestTurns {
   readonly #slots = new FairSlots({ max: underWayMax, waitingMax, eachMax })
   /** Authorization headers of services, and until when they are remembered, of the monotonic clock. */
   readonly #services = new BoundedMap<string, number>(tokensMax)

@@ -1,4 +1,4 @@
-import { type CallRoute, plainAnswer } from './call.js'
+import { type PaymentRoute, plainAnswer } from './call.js'
 import { isServiceToken } from './service-token.js'
 
 const unauthorized = plainAnswer(401, 'No authorization or user provided for authorized route!')
@@ -8,7 +8,7 @@ export function guardedBy(
   secret: string,
   now: () => number,
   refusal = unauthorized,
-): (answer: CallRoute['answer']) => CallRoute['answer'] {
+): (answer: PaymentRoute['answer']) => PaymentRoute['answer'] {
   return (answer) => async (call) =>
     (await isServiceToken(call.header('authorization'), secret, now())) ? answer(call) : refusal
 }

@@ -2,7 +2,7 @@ import { isRefusal } from '../../format/refusal.js'
 import type { MoneyLedger } from '../../ledger/ledger-port.js'
 import type { Accounts } from '../books/accounts.js'
 import { accountOf, addressKind } from '../books/wallets.js'
-import { type Call, type CallRoute, json, plainAnswer, type ServiceAnswer } from '../calls/call.js'
+import { type Call, json, type PaymentRoute, plainAnswer, type RouteAnswer } from '../calls/call.js'
 import { isDenied } from '../credits-port.js'
 import { isEmail, redeemGift } from '../letters/gifts.js'
 import { isCurrency } from '../prices/rates.js'
@@ -21,11 +21,11 @@ export function cardRoutes(
   accounts: Accounts,
   ledger: MoneyLedger,
   now: () => number,
-): CallRoute[] {
+): PaymentRoute[] {
   return [
     {
       path: '/v1/top-up/{method}/{address}/{currency}/{amount}',
-      isKept: true,
+      isRecorded: true,
       summary: 'Begins a card payment for a wallet, or for a gift by e-mail',
       statuses: [200, 400, 403],
       query: [
@@ -76,7 +76,7 @@ export function cardRoutes(
   ]
 }
 
-async function sessionAnswer(cards: Cards, { path, query, client }: Call): Promise<ServiceAnswer> {
+async function sessionAnswer(cards: Cards, { path, query, client }: Call): Promise<RouteAnswer> {
   const wish = wishOf(path, query)
   if ('status' in wish) return wish
   const opened = await cards.openSession({ ...wish, client })
@@ -102,7 +102,7 @@ async function sessionAnswer(cards: Cards, { path, query, client }: Call): Promi
 function wishOf(
   [method = '', address = '', currencyText = '', text = '']: readonly string[],
   query: URLSearchParams,
-): Omit<CardWish, 'client'> | ServiceAnswer {
+): Omit<CardWish, 'client'> | RouteAnswer {
   const found = methods.find((one) => one === method)
   if (found === undefined)
     return plainAnswer(400, `Payment method must include one of: ${methods.join(',')}!`)
@@ -168,7 +168,7 @@ async function redeemAnswer(
   ledger: MoneyLedger,
   now: () => number,
   query: URLSearchParams,
-): Promise<ServiceAnswer> {
+): Promise<RouteAnswer> {
   const [id, email] = [query.get('id') ?? '', query.get('email') ?? '']
   const destination = query.get('destinationAddress') ?? ''
   const redeemed = await redeemGift(ledger, accounts.wallets, now, { id, email, destination })
@@ -185,7 +185,7 @@ async function redeemAnswer(
 }
 
 /** The page of the embedded provider; there is none where another one takes the money. */
-function checkoutRoutes(cards: Cards): CallRoute[] {
+function checkoutRoutes(cards: Cards): PaymentRoute[] {
   const { provider } = cards
   if (!(provider instanceof LocalCards)) return []
   const about = { path: '/checkout/{session}', type: 'text/html' }

@@ -1,7 +1,7 @@
 import { isRefusal } from '../../format/refusal.js'
 import { inHtml } from '../../http/page.js'
 import { addressKind } from '../books/wallets.js'
-import type { Call, CallRoute, ServiceAnswer } from '../calls/call.js'
+import type { Call, PaymentRoute, RouteAnswer } from '../calls/call.js'
 import { isDenied } from '../credits-port.js'
 import { currencies, isCurrency, minorDigits } from '../prices/rates.js'
 import { amountFault } from '../prices/tariff.js'
@@ -12,10 +12,10 @@ import { amountText, creditsOf, formPage } from './checkout-page.js'
 export const creditsPath = 'credits'
 
 /** The page on which people buy credits by card: an amount first, then where it is paid. */
-export function creditsPageRoute(cards: Cards): CallRoute {
+export function creditsPageRoute(cards: Cards): PaymentRoute {
   return {
     path: `/${creditsPath}`,
-    isKept: true,
+    isRecorded: true,
     summary: 'A page to buy credits on, for a wallet',
     statuses: [200, 400],
     query: ['address', 'currency', 'amount'],
@@ -31,7 +31,7 @@ interface Chosen {
   readonly amount: string
 }
 
-async function creditsAnswer(cards: Cards, { query, client }: Call): Promise<ServiceAnswer> {
+async function creditsAnswer(cards: Cards, { query, client }: Call): Promise<RouteAnswer> {
   const amount = query.get('amount')?.trim()
   const chosen: Chosen = {
     address: query.get('address')?.trim() ?? '',
@@ -79,7 +79,7 @@ function minorOf(text: string, digits: number): bigint | undefined {
   return BigInt(whole + part.padEnd(digits, '0'))
 }
 
-function refused(chosen: Chosen, why: string): ServiceAnswer {
+function refused(chosen: Chosen, why: string): RouteAnswer {
   return { status: 400, ...form(chosen, why) }
 }
 

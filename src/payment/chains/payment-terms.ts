@@ -31,7 +31,7 @@ export class PaymentTerms {
   constructor(private readonly parts: PaymentTermsParts) {}
 
   /** A payment at its first report, for the record that `TopUps` writes. Refusals: its price is not known now. */
-  async first(
+  async atReport(
     token: TokenName,
     chain: string,
     id: string,
@@ -58,7 +58,7 @@ export class PaymentTerms {
    * and where the amount is the same. With a price that held longer, a sender who delays his transaction could choose between two
    * prices. Refusals: its price is not known now.
    */
-  async due(noted: TopUp, seen: SeenPayment): Promise<TopUp | Unpayable | Refusal> {
+  async whenFinal(noted: TopUp, seen: SeenPayment): Promise<TopUp | Unpayable | Refusal> {
     const { token, id, quantity, createdMs, pricedMs = createdMs } = noted
     const { height: _height, beneficiary: _beneficiary, ...rest } = noted
     const facts = await this.#facts(token, id, seen, noted)

@@ -1,13 +1,13 @@
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { addressKind } from '../books/wallets.js'
-import { type Call, type CallRoute, plainAnswer, type ServiceAnswer } from '../calls/call.js'
+import { type Call, type PaymentRoute, plainAnswer, type RouteAnswer } from '../calls/call.js'
 import type { TopUp } from './top-up.js'
 import type { TopUps } from './top-ups.js'
 
 const bodyMax = 4096
 
 /** Payments on chains, reported by their payers. */
-export function topUpRoutes(topUps: TopUps): CallRoute[] {
+export function topUpRoutes(topUps: TopUps): PaymentRoute[] {
   return ['/v1/account/balance/{token}', '/account/balance/{token}'].map((path) => ({
     path,
     summary: 'Tells of a payment on a chain',
@@ -21,7 +21,7 @@ export function topUpRoutes(topUps: TopUps): CallRoute[] {
 async function submitAnswer(
   topUps: TopUps,
   { path: [token = ''], body, client }: Call,
-): Promise<ServiceAnswer> {
+): Promise<RouteAnswer> {
   const tokenName = token.toLowerCase()
   if (!topUps.supports(tokenName)) return plainAnswer(400, 'Token not supported')
   const given = readBody(body)
@@ -45,7 +45,7 @@ async function submitAnswer(
   return { status: 400, json: { failedTransaction: shown, message: 'Transaction has already failed!' } }
 }
 
-function unanswered({ refused, fault }: Refusal): ServiceAnswer {
+function unanswered({ refused, fault }: Refusal): RouteAnswer {
   if (refused === 'busy' && fault === 'client')
     return { status: 429, text: 'Too Many Requests', lines: '\r\nRetry-After: 60' }
   return { status: 503, text: 'The chain could not be reached: try again', lines: '\r\nRetry-After: 5' }

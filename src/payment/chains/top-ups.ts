@@ -48,9 +48,9 @@ type FirstReport = Extract<TopUpOutcome, { readonly topUp: TopUp } | { readonly 
 export class TopUps {
   readonly #readers = new Map<TokenName, ChainReader>()
   /** By chain: questions about ids that no payment here has. */
-  readonly #unknownIds = new Map<string, StrangersQuestions<FirstReport>>()
+  readonly #unknownQueues = new Map<string, StrangersQuestions<FirstReport>>()
   /** By chain: questions about payments that were seen. They have turns of their own: no flood of ids keeps them waiting. */
-  readonly #knownIds = new Map<string, StrangersQuestions<TopUp>>()
+  readonly #knownQueues = new Map<string, StrangersQuestions<TopUp>>()
   readonly #terms: PaymentTerms
 
   constructor(private readonly parts: TopUpParts) {
@@ -59,11 +59,11 @@ export class TopUps {
     const strangersTurns = { perSecond, burst: 2 * perSecond, eachPerMinute }
     for (const reader of readers) {
       for (const token of reader.tokens) this.#readers.set(token, reader)
-      this.#unknownIds.set(
+      this.#unknownQueues.set(
         reader.chain,
         new StrangersQuestions(strangersTurns, (report) => 'status' in report, clock),
       )
-      this.#knownIds.set(reader.chain, new StrangersQuestions(knownTurns, () => false, clock))
+      this.#knownQueues.set(reader.chain, new StrangersQuestions(knownTurns, () => false, clock))
     }
   }
 
@@ -87,7 +87,7 @@ export class TopUps {
           : await this.#checkForClient(before, client)
       return { topUp, isNew: state !== topUp.state }
     }
-    const questions = this.#unknownIds.get(reader.chain)
+    const questions = this.#unknownQueues.get(reader.chain)
     if (questions === undefined) throw new Error(`nobody reads ${reader.chain}`)
     // Not by the key alone: one transaction may be another payment in another token.
     return questions.ask(client, `${token} ${key}`, () => this.#report(reader, token, id))
@@ -99,7 +99,7 @@ export class TopUps {
     if (seen === 'absent') return { status: 404, text: 'Transaction not found' }
     if (isRefusal(seen)) return seen
     if ('wrong' in seen) return { status: 400, text: seen.wrong }
-    const made = await this.#terms.first(token, reader.chain, id, seen)
+    const made = await this.#terms.atReport(token, reader.chain, id, seen)
     if (!('state' in made)) return made
     const change = { kind, key, value: encodeTopUp(made), expected: 0 }
     const outcome = await this.parts.ledger.commit({ transfers: [], records: [change, watched(key)] })
@@ -114,7 +114,9 @@ export class TopUps {
   async #checkForClient(stored: LedgerRecord, client: string): Promise<TopUp> {
     const topUp = readTopUp(stored)
     if ((await this.parts.ledger.record(watchedKind, stored.key)) === undefined) return this.#check(stored)
-    const looked = await this.#knownIds.get(topUp.chain)?.ask(client, stored.key, () => this.#check(stored))
+    const looked = await this.#knownQueues
+      .get(topUp.chain)
+      ?.ask(client, stored.key, () => this.#check(stored))
     return looked === undefined || isRefusal(looked) ? topUp : looked
   }
 
@@ -126,14 +128,14 @@ export class TopUps {
     const before = readTopUp(stored)
     const { token, chain, id, timesCredited } = before
     const reader = this.#readers.get(token)
-    const questions = this.#unknownIds.get(chain)
+    const questions = this.#unknownQueues.get(chain)
     if (reader === undefined || questions === undefined) return before
     const report = await questions.ask(client, `${token} ${stored.key}`, async () => {
       const seen = await reader.find(token, id)
       if (seen === 'absent') return { status: 404, text: '' }
       if (isRefusal(seen)) return seen
       if ('wrong' in seen) return { status: 400, text: seen.wrong }
-      const made = await this.#terms.first(token, chain, id, seen)
+      const made = await this.#terms.atReport(token, chain, id, seen)
       if (!('state' in made)) return made
       const topUp = await this.#replace(stored, { ...made, timesCredited }, [watched(stored.key)])
       const now = await this.parts.ledger.record(kind, stored.key)
@@ -224,7 +226,7 @@ export class TopUps {
     const noted = readTopUp(stored)
     if (noted.state === 'credited') return this.#keepCredited(stored, noted, seen)
     if (noted.state === 'failed' || !seen.isFinal) return noted
-    const due = await this.#terms.due(noted, seen)
+    const due = await this.#terms.whenFinal(noted, seen)
     // The oracles do not answer: the next look tries again.
     if (isRefusal(due)) return noted
     if ('status' in due) return this.#replace(stored, { ...noted, state: 'failed', why: due.text })

@@ -3,7 +3,7 @@ import { type ChangeAction, type Holding, isOwnersOnly, mayChange } from '../../
 import { isNoSale } from '../../names/lease.js'
 import { requestSigner } from '../../proof/signed-request.js'
 import { addressKind, spelled } from '../books/wallets.js'
-import { type Call, type CallRoute, json, plainAnswer, type ServiceAnswer } from '../calls/call.js'
+import { type Call, json, type PaymentRoute, plainAnswer, type RouteAnswer } from '../calls/call.js'
 import { cursorPlaces, limitOf, paged, wrongCursor, wrongLimit } from '../calls/paging.js'
 import { type NameShop, nameBodyMax, nameBuyer, oracleGone, orderAnswer } from './name-orders.js'
 import type { NameOrder, NamePurchases } from './name-purchases.js'
@@ -23,7 +23,7 @@ const registryGone = plainAnswer(503, 'The registry of names does not answer')
 const notHeld = plainAnswer(404, 'No name is held by this antId')
 
 /** Orders paid by one wallet for names that it may not hold: the owner consents, in a message or by a transaction. */
-export function nameActionRoutes({ purchases, wallets }: NameShop): CallRoute[] {
+export function nameActionRoutes({ purchases, wallets }: NameShop): PaymentRoute[] {
   return [
     {
       path: '/v1/arns/actions/{action}/price',
@@ -75,7 +75,7 @@ export function nameActionRoutes({ purchases, wallets }: NameShop): CallRoute[] 
 async function heldAnswer(
   { registry }: NamePurchases,
   { path: [antId = ''], query }: Call,
-): Promise<ServiceAnswer> {
+): Promise<RouteAnswer> {
   const limit = limitOf(query, recordsMax)
   const [after] = cursorPlaces(query, 1) ?? []
   if (limit === undefined) return wrongLimit
@@ -91,7 +91,7 @@ async function heldAnswer(
 async function signAnswer(
   purchases: NamePurchases,
   { path: [nonce = ''], body }: Call,
-): Promise<ServiceAnswer> {
+): Promise<RouteAnswer> {
   const found = await purchases.find(nonce)
   if (found === undefined) return plainAnswer(404, 'Action not found')
   if (found.state === 'success') return json({ ...actionView(found), alreadyCompleted: true })
@@ -103,7 +103,7 @@ async function signAnswer(
 async function actionAnswer(
   { purchases, wallets }: Pick<NameShop, 'purchases' | 'wallets'>,
   call: Call,
-): Promise<ServiceAnswer> {
+): Promise<RouteAnswer> {
   const {
     path: [actionText = ''],
     body,
@@ -158,7 +158,7 @@ interface RequestedChange {
 function consentTo(
   { header }: Call,
   { action, change, holding, nonce, requester }: RequestedChange,
-): Pick<NameOrder, 'owner' | 'used' | 'signed'> | ServiceAnswer {
+): Pick<NameOrder, 'owner' | 'used' | 'signed'> | RouteAnswer {
   const { message } = change
   const isProven = header('x-owner-signature') !== undefined
   const proof = requestSigner((name) => header(name.replace('x-', 'x-owner-')), message)

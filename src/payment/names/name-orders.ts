@@ -1,7 +1,7 @@
 import { isRefusal } from '../../format/refusal.js'
 import { type RequestSigner, requestSigner } from '../../proof/signed-request.js'
 import type { Wallets } from '../books/wallets.js'
-import { type Call, plainAnswer, type ServiceAnswer } from '../calls/call.js'
+import { type Call, plainAnswer, type RouteAnswer } from '../calls/call.js'
 import type { Cards } from '../cards/cards.js'
 import { isDenied, type Payer } from '../credits-port.js'
 import type { Quotes } from '../prices/quotes.js'
@@ -24,7 +24,7 @@ export async function nameBuyer(
   wallets: Wallets,
   { header }: Call,
   paidBy: readonly string[],
-): Promise<{ readonly signer: RequestSigner; readonly payer: Payer } | ServiceAnswer> {
+): Promise<{ readonly signer: RequestSigner; readonly payer: Payer } | RouteAnswer> {
   const signer = requestSigner(header)
   if (signer === undefined) return unsigned
   if (!nonceShape.test(signer.nonce)) return plainAnswer(400, 'Invalid nonce: purchases are named by a UUID')
@@ -37,7 +37,7 @@ export async function nameBuyer(
 export function orderAnswer(
   bought: Awaited<ReturnType<NamePurchases['buy']>>,
   view: (purchase: NamePurchase) => object,
-): ServiceAnswer {
+): RouteAnswer {
   if (isRefusal(bought)) return { ...oracleGone, lines: '\r\nRetry-After: 5' }
   if (isDenied(bought)) return plainAnswer(bought.status, bought.text)
   if (bought.state === 'failed')

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { isNoSale, type Lease } from '../../names/lease.js'
 import { addressKind, spelled } from '../books/wallets.js'
-import { type Call, type CallRoute, json, plainAnswer, type ServiceAnswer } from '../calls/call.js'
+import { type Call, json, type PaymentRoute, plainAnswer, type RouteAnswer } from '../calls/call.js'
 import { cursorPlaces, limitOf, paged, wrongCursor, wrongLimit } from '../calls/paging.js'
 import { safeTarget } from '../cards/checkout-page.js'
 import { isDenied, type Payer } from '../credits-port.js'
@@ -20,7 +20,7 @@ const namesMax = 100
 const wishQuery = ['type', 'years', 'increaseQty', 'processId'] as const
 
 /** Names for credits: prices, purchases, changes of records. */
-export function nameRoutes(parts: NameShop): CallRoute[] {
+export function nameRoutes(parts: NameShop): PaymentRoute[] {
   return [
     {
       path: '/v1/arns/price/{intent}/{name}',
@@ -31,7 +31,7 @@ export function nameRoutes(parts: NameShop): CallRoute[] {
     },
     {
       path: '/v1/arns/quote/{method}/{address}/{currency}/{intent}/{name}',
-      isKept: true,
+      isRecorded: true,
       summary: 'Begins a card payment for a name',
       statuses: [200, 400, 403],
       query: [...wishQuery, 'promoCode', 'uiMode', 'successUrl', 'cancelUrl', 'returnUrl'],
@@ -69,7 +69,7 @@ export function nameRoutes(parts: NameShop): CallRoute[] {
 async function priceAnswer(
   { purchases, quotes }: NameShop,
   { path: [intent = '', name = ''], query }: Call,
-): Promise<ServiceAnswer> {
+): Promise<RouteAnswer> {
   const wish = readWish(intent, name, (field) => query.get(field) ?? undefined)
   if ('status' in wish) return wish
   const price = await purchases.price({ action: 'buy', wish })
@@ -109,7 +109,7 @@ async function fiatFor(quotes: Quotes, currency: Currency, winc: bigint): Promis
 async function quoteAnswerOf(
   { purchases, cards, quotes }: NameShop,
   { path: [method = '', address = '', currencyText = '', intent = '', name = ''], query, client }: Call,
-): Promise<ServiceAnswer> {
+): Promise<RouteAnswer> {
   if (method !== 'payment-intent' && method !== 'checkout-session')
     return plainAnswer(400, 'Payment method must include one of: payment-intent,checkout-session!')
   const kind = addressKind(address)
@@ -164,7 +164,7 @@ function targetsOf(query: URLSearchParams): Readonly<Record<string, string>> {
   )
 }
 
-async function purchaseAnswer({ purchases, wallets }: NameShop, call: Call): Promise<ServiceAnswer> {
+async function purchaseAnswer({ purchases, wallets }: NameShop, call: Call): Promise<RouteAnswer> {
   const {
     path: [intent = '', name = ''],
     query,
@@ -191,7 +191,7 @@ async function purchaseAnswer({ purchases, wallets }: NameShop, call: Call): Pro
 async function namesAnswer(
   { purchases, wallets }: NameShop,
   { path: [address = ''], query }: Call,
-): Promise<ServiceAnswer> {
+): Promise<RouteAnswer> {
   const limit = limitOf(query, namesMax)
   const [after] = cursorPlaces(query, 1) ?? []
   if (limit === undefined) return wrongLimit

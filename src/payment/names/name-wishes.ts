@@ -8,7 +8,7 @@ import {
 } from '../../names/change.js'
 import { type LeaseIntent, type LeaseWish, leaseIntents, wishFault } from '../../names/lease.js'
 import { addressKind, spelled } from '../books/wallets.js'
-import { plainAnswer, type ServiceAnswer } from '../calls/call.js'
+import { plainAnswer, type RouteAnswer } from '../calls/call.js'
 
 /** `Buy-Record` is how `Buy-Name` was called. */
 const oldIntent = 'buy-record'
@@ -24,7 +24,7 @@ export function readWish(
   intentText: string,
   nameText: string,
   field: (name: string) => unknown,
-): LeaseWish | ServiceAnswer {
+): LeaseWish | RouteAnswer {
   const intent = intentOf(intentText)
   if (intent === undefined) return plainAnswer(400, 'Invalid intent parameter')
   const whole = (name: string): number | undefined => {
@@ -64,7 +64,7 @@ export function changeOf(text: string): ChangeAction | undefined {
 }
 
 /** What is to be changed, out of JSON; or what is wrong with it. */
-export function readChange(action: ChangeAction, given: Given): GivenChange | ServiceAnswer {
+export function readChange(action: ChangeAction, given: Given): GivenChange | RouteAnswer {
   const { antId, undername = '@' } = given
   if (typeof antId !== 'string' || !/^[\w-]{1,128}$/.test(antId))
     return plainAnswer(400, 'Missing required parameter: antId')
@@ -77,7 +77,7 @@ export function readChange(action: ChangeAction, given: Given): GivenChange | Se
   if (typeof undername !== 'string' || !/^(?:@|[a-z0-9_-]{1,61})$/i.test(undername))
     return plainAnswer(400, 'Invalid undername')
   const place = { antId, undername: undername.toLowerCase() }
-  const change = ((): ChangeFields | ServiceAnswer => {
+  const change = ((): ChangeFields | RouteAnswer => {
     if (action === 'set-record') return readTarget(given)
     if (action === 'set-record-metadata') return readMetadata(given)
     if (action === 'transfer-record') return readNewOwner(given, place.undername)
@@ -99,7 +99,7 @@ function messageOf(action: ChangeAction, fields: readonly string[]): string {
   return ['arns', action, ...fields].join('\n')
 }
 
-function readTarget({ transactionId, ttlSeconds = 3600 }: Given): ChangeFields | ServiceAnswer {
+function readTarget({ transactionId, ttlSeconds = 3600 }: Given): ChangeFields | RouteAnswer {
   const target = typeof transactionId === 'string' ? parseId(transactionId) : undefined
   if (target === undefined) return plainAnswer(400, 'Invalid transactionId')
   const isTtl = typeof ttlSeconds === 'number' && Number.isSafeInteger(ttlSeconds)
@@ -108,7 +108,7 @@ function readTarget({ transactionId, ttlSeconds = 3600 }: Given): ChangeFields |
   return { members: { target, ttlSeconds }, fields: [target, String(ttlSeconds)] }
 }
 
-function readNewOwner(given: Given, undername: string): ChangeFields | ServiceAnswer {
+function readNewOwner(given: Given, undername: string): ChangeFields | RouteAnswer {
   if (undername === '@')
     return plainAnswer(400, 'The record of the name itself is not given away alone: transfer the name')
   const address = readAddress(given, false)
@@ -117,7 +117,7 @@ function readNewOwner(given: Given, undername: string): ChangeFields | ServiceAn
 }
 
 /** Undefined: absent, and it may be. */
-function readAddress({ target }: Given, mayBeAbsent: boolean): string | undefined | ServiceAnswer {
+function readAddress({ target }: Given, mayBeAbsent: boolean): string | undefined | RouteAnswer {
   if (target === undefined && mayBeAbsent) return undefined
   const isAddress = typeof target === 'string' && addressKind(target) !== undefined
   return isAddress ? spelled(target) : plainAnswer(400, 'Invalid target: an address of a wallet')
@@ -130,7 +130,7 @@ const keywordMax = 32
 const control = /\p{Cc}/u
 
 /** Null and absent are signed alike, and so are keywords that are joined, because clients sign them so. */
-function readMetadata(given: Given): ChangeFields | ServiceAnswer {
+function readMetadata(given: Given): ChangeFields | RouteAnswer {
   const { displayName, recordLogo, recordDescription, recordKeywords } = given
   for (const [name, value] of Object.entries({ displayName, recordDescription })) {
     const isText = typeof value === 'string' && value.length <= (textMax[name] ?? 0) && !control.test(value)

@@ -1,4 +1,4 @@
-import { type CallRoute, json, plainAnswer } from '../calls/call.js'
+import { json, type PaymentRoute, plainAnswer } from '../calls/call.js'
 import { guardedBy } from '../calls/token-guard.js'
 import type { Outbox } from '../letters/outbox.js'
 import type { Reconciler } from './reconciliation.js'
@@ -11,7 +11,7 @@ export function operatorRoutes(
   reconciler: Reconciler,
   secret: string,
   now: () => number,
-): CallRoute[] {
+): PaymentRoute[] {
   const guarded = guardedBy(secret, now)
   return [
     {

@@ -1,6 +1,6 @@
 import { isRefusal } from '../../format/refusal.js'
 import { requestSigner } from '../../proof/signed-request.js'
-import { type CallRoute, json, plainAnswer, type ServiceAnswer } from '../calls/call.js'
+import { json, type PaymentRoute, plainAnswer, type RouteAnswer } from '../calls/call.js'
 import { isDenied } from '../credits-port.js'
 import { countries } from './countries.js'
 import type { Prices } from './prices.js'
@@ -16,12 +16,12 @@ const gib = 2 ** 30
 const placeholder = 'placeholder'
 
 /** Prices, rates, and the lists of what can be paid with. */
-export function priceRoutes(prices: Prices, quotes: Quotes): CallRoute[] {
+export function priceRoutes(prices: Prices, quotes: Quotes): PaymentRoute[] {
   const ofBytes = async ({
     path: [text = ''],
   }: {
     readonly path: readonly string[]
-  }): Promise<ServiceAnswer> => {
+  }): Promise<RouteAnswer> => {
     const bytes = readBytes(text)
     if (typeof bytes === 'string') return plainAnswer(400, bytes)
     const winc = await prices.ofItem(bytes)
@@ -54,7 +54,7 @@ export function priceRoutes(prices: Prices, quotes: Quotes): CallRoute[] {
   ]
 }
 
-function rateRoutes(prices: Prices, quotes: Quotes): CallRoute[] {
+function rateRoutes(prices: Prices, quotes: Quotes): PaymentRoute[] {
   return [
     {
       path: '/v1/rates',
@@ -102,7 +102,7 @@ async function quoteAnswer(
   text: string,
   query: URLSearchParams,
   header: (name: string) => string | undefined,
-): Promise<ServiceAnswer> {
+): Promise<RouteAnswer> {
   if (!isToken(unit) && !isCurrency(unit)) return plainAnswer(400, unsupported(unit))
   const amount = readAmount(text)
   if (amount === undefined)
@@ -126,7 +126,7 @@ async function quoteAnswer(
   return json(quote)
 }
 
-async function ratesAnswer(prices: Prices, quotes: Quotes): Promise<ServiceAnswer> {
+async function ratesAnswer(prices: Prices, quotes: Quotes): Promise<RouteAnswer> {
   const winc = await prices.ofItem(gib)
   if (isRefusal(winc)) return plainAnswer(503, 'Pricing Oracle Unavailable')
   const rates = await quotes.rates()

@@ -1,4 +1,4 @@
-import { type CallRoute, json, plainAnswer } from '../calls/call.js'
+import { json, type PaymentRoute, plainAnswer } from '../calls/call.js'
 import { guardedBy } from '../calls/token-guard.js'
 import type { Promotion, Promotions } from './promotions.js'
 
@@ -6,7 +6,7 @@ const bodyMax = 4096
 const codeShape = /^[A-Za-z0-9_-]{1,64}$/
 
 /** Where the operator declares promotions, with a token under the common secret. */
-export function promotionRoutes(promotions: Promotions, secret: string, now: () => number): CallRoute[] {
+export function promotionRoutes(promotions: Promotions, secret: string, now: () => number): PaymentRoute[] {
   return [
     {
       path: '/v1/promotions',

@@ -106,7 +106,7 @@ export class FirstSales {
     if (payment === undefined || !this.#isSigned(read)) return false
     if (isRefusal(await this.#turns.wait(asker))) return false
     const isSold = (await this.#soldBytes(payment)) >= bytes
-    if (isSold) this.#turns.worth(asker)
+    if (isSold) this.#turns.noteUseful(asker)
     return isSold
   }
 

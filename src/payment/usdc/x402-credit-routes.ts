@@ -2,7 +2,7 @@ import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
 import type { Accounts } from '../books/accounts.js'
 import { addressKind } from '../books/wallets.js'
-import { type Call, type CallRoute, json, type ServiceAnswer } from '../calls/call.js'
+import { type Call, json, type PaymentRoute, type RouteAnswer } from '../calls/call.js'
 import { guardedBy } from '../calls/token-guard.js'
 import { ordersPath, type UsdcAnswer, type UsdcPort } from '../credits-port.js'
 import { isUsdcCall, type UsdcRequest, usdcAnswer } from '../links/credits-messages.js'
@@ -23,7 +23,7 @@ const wallet = '{signatureType}/{address}'
 const itemShape = /^[A-Za-z0-9_-]{1,128}$/
 
 /** Payments by x402: into wallets, and for single items. Errors are JSON here, as clients of that protocol read them. */
-export function x402CreditRoutes(parts: X402CreditParts): CallRoute[] {
+export function x402CreditRoutes(parts: X402CreditParts): PaymentRoute[] {
   const { topUps, secret, now } = parts
   const error = 'No authorization provided for authorized route!'
   const guarded = guardedBy(secret, now, { status: 401, json: { error } })
@@ -57,8 +57,8 @@ export function x402CreditRoutes(parts: X402CreditParts): CallRoute[] {
 /** Payments for single items. */
 function itemRoutes(
   parts: X402CreditParts,
-  guarded: (answer: CallRoute['answer']) => CallRoute['answer'],
-): CallRoute[] {
+  guarded: (answer: PaymentRoute['answer']) => PaymentRoute['answer'],
+): PaymentRoute[] {
   const { sales } = parts
   return [
     {
@@ -101,7 +101,7 @@ async function topUpAnswer(
   { client, path: [, address = ''] }: Call,
   request: Request,
   bytes: unknown,
-): Promise<ServiceAnswer> {
+): Promise<RouteAnswer> {
   if (addressKind(address) === undefined) return wrong('Invalid address')
   const taken = await topUps.take(request, client, address)
   if (taken === undefined) {
@@ -124,7 +124,7 @@ async function topUpAnswer(
   return json(credited, lines)
 }
 
-async function paymentAnswer(parts: X402CreditParts, call: Call): Promise<ServiceAnswer> {
+async function paymentAnswer(parts: X402CreditParts, call: Call): Promise<RouteAnswer> {
   const { path, request, body } = call
   const [, address = ''] = path
   const { paymentHeader: header, dataItemId, byteCount, mode = 'payg' } = objectIn(body) ?? {}
@@ -165,7 +165,7 @@ async function topUpPayment(
   call: Call,
   header: string | undefined,
   byteCount: unknown,
-): Promise<ServiceAnswer> {
+): Promise<RouteAnswer> {
   const { request } = call
   const name = header !== undefined && versionOf(header) === 2 ? 'payment-signature' : 'x-payment'
   const carrying: Request = {
@@ -187,7 +187,7 @@ async function topUpPayment(
 
 const carried = new Set(['payment-signature', 'x-payment'])
 
-async function finalAnswer(sales: UsdcPort, { body }: Call): Promise<ServiceAnswer> {
+async function finalAnswer(sales: UsdcPort, { body }: Call): Promise<RouteAnswer> {
   const { dataItemId, actualByteCount } = objectIn(body) ?? {}
   const bytes = readBytes(String(actualByteCount))
   if (bytes === undefined) return wrong('Invalid actualByteCount')
@@ -212,7 +212,7 @@ async function offered(
 
 const noPrice = { status: 503, json: { error: 'Pricing Oracle Unavailable' }, lines: '\r\nRetry-After: 5' }
 
-function answerOrNoPrice(answer: UsdcAnswer | Refusal): ServiceAnswer {
+function answerOrNoPrice(answer: UsdcAnswer | Refusal): RouteAnswer {
   return isRefusal(answer) ? noPrice : answer
 }
 
@@ -238,6 +238,6 @@ function objectIn(body: Uint8Array): Readonly<Record<string, unknown>> | undefin
   }
 }
 
-function wrong(error: string): ServiceAnswer {
+function wrong(error: string): RouteAnswer {
   return { status: 400, json: { error } }
 }

@@ -5,7 +5,7 @@ import type { Request } from '../../http/exchange.js'
 import type { CreditsPort } from '../../payment/credits-port.js'
 import { textAnswer, type UploadAnswer } from './upload-answers.js'
 import type { UploadRoute } from './upload-service.js'
-import { rangeOf } from './uploader.js'
+import { uploaderAddress } from './uploader.js'
 
 /** The calls of the payment service that these routes need. */
 export type QuotedCredits = Pick<CreditsPort, 'price' | 'check'>
@@ -78,7 +78,7 @@ async function balanceAnswer(
   if (credits === undefined) return noCredits
   const signatureType = address.startsWith('0x') ? 3 : 1
   const client = clients.of(request).address
-  const asker = rangeOf(client)
+  const asker = uploaderAddress(client)
   const order = { address, signatureType, paidBy: [], bytes: 1, isQuestion: true as const }
   const checked = await turns.run(client, () =>
     credits.check(asker === undefined ? order : { ...order, asker }),

@@ -60,7 +60,7 @@ export function paymentAway(id: string): UploadAnswer {
 }
 
 /** The answer to a refusal that has no words of its own. */
-export function answerOf(refusal: Refusal): UploadAnswer {
+export function refusalAnswer(refusal: Refusal): UploadAnswer {
   const status = refusal.refused === 'late' && refusal.fault === 'client' ? 408 : statusOf[refusal.refused]
   return textAnswer(status, refusal.message, status === 503 ? '\r\nRetry-After: 1' : '')
 }
@@ -73,12 +73,12 @@ export function closedAnswer(): UploadAnswer | undefined {
 
 /** The answer where a change could not be written down. Throws any error that is not of the disk or of a shared engine. */
 export function diskAnswer(error: unknown): UploadAnswer {
-  if (error instanceof EngineAway) return answerOf(error.refusal)
+  if (error instanceof EngineAway) return refusalAnswer(error.refusal)
   if (!isDiskError(error)) throw error
-  return answerOf(diskRefusal(error))
+  return refusalAnswer(diskRefusal(error))
 }
 
 /** An answer, or a refusal as one. */
 export function asAnswer(outcome: UploadAnswer | Refusal): UploadAnswer {
-  return isRefusal(outcome) ? answerOf(outcome) : outcome
+  return isRefusal(outcome) ? refusalAnswer(outcome) : outcome
 }

@@ -3,8 +3,8 @@ import type { Request } from '../../http/exchange.js'
 
 /** Who uploads, and who pays. */
 export interface Uploader {
-  /** IP address of the client (`rangeOf`), by which limits and free bytes count. Undefined: this machine, not limited. */
-  readonly range: string | undefined
+  /** IP address of the client (`uploaderAddress`), by which limits and free bytes count. Undefined: this machine, not limited. */
+  readonly address: string | undefined
   /** Wallets that pay, in this order. */
   readonly paidBy: readonly string[]
   /** Word of the path that names a currency. */
@@ -20,11 +20,11 @@ export function readPaidBy(header: string | undefined): readonly string[] {
 
 /** Who sends a request. `token`: word of its path. */
 export function uploaderOf(request: Request, clients: Clients, token: string | undefined): Uploader {
-  const range = rangeOf(clients.of(request).address)
-  return { range, paidBy: readPaidBy(request.header('x-paid-by')), token }
+  const address = uploaderAddress(clients.of(request).address)
+  return { address, paidBy: readPaidBy(request.header('x-paid-by')), token }
 }
 
 /** The address of a client as limits go by; undefined: this machine's own. */
-export function rangeOf(address: string): string | undefined {
+export function uploaderAddress(address: string): string | undefined {
   return /^127\.|^::1$|^::$/.test(address) ? undefined : address
 }

@@ -52,13 +52,13 @@ export interface Charging {
 }
 
 /** Whose free bytes an item uses. */
-export function freeUserOf({ signatureType, owner }: ItemHeader, { range }: Uploader): FreeUser {
+export function freeUserOf({ signatureType, owner }: ItemHeader, { address }: Uploader): FreeUser {
   const wallet = canonicalAddress(signatureType, owner)
   return {
     wallet,
     name: nativeAddress(signatureType, owner),
     isExempt: (list) => isListed(list, signatureType, owner),
-    range,
+    range: address,
   }
 }
 
@@ -104,7 +104,7 @@ export async function freeOrRefused(
 ): Promise<ItemCharge | UploadAnswer | undefined> {
   const user = { ...freeUserOf(header, uploader), itemsInside }
   const free = await freeCharge(pools, user, bytes)
-  const isOfOperator = free !== undefined && uploader.range !== undefined && pools.isExempt(user)
+  const isOfOperator = free !== undefined && uploader.address !== undefined && pools.isExempt(user)
   if (free !== undefined && !isOfOperator) return free
   const paid = reposts.inBundle(header.id)
   if (paid !== undefined || free === undefined) return paid

@@ -10,7 +10,7 @@ import type { CreditsPort, Payer } from '../../payment/credits-port.js'
 import { aliasOf, kyveAddress, nativeAddress } from '../../proof/owner-address.js'
 import { tryWrite } from '../../store/disk-error.js'
 import type { Environment, Table } from '../../store/lmdb.js'
-import { answerOf, fixedAnswers, paymentAway, type UploadAnswer } from '../calls/upload-answers.js'
+import { fixedAnswers, paymentAway, refusalAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import type { FreePools } from '../records/free-pools.js'
 import {
@@ -88,7 +88,7 @@ export class CreditCharging implements Charging {
         })
       const refusal = tryWrite(write)
       if (refusal === undefined) this.#removable.clear()
-      return entries.map(() => (refusal === undefined ? undefined : answerOf(refusal)))
+      return entries.map(() => (refusal === undefined ? undefined : refusalAnswer(refusal)))
     }, entriesMax)
     for (const { key, value } of this.#unsettled.from(undefined, Number.MAX_SAFE_INTEGER)) {
       if (value.length === 0) void this.#settle(idOfBytes(key))
@@ -162,11 +162,11 @@ export class CreditCharging implements Charging {
     if (paid !== undefined) return paid
     // The signature is not checked yet, so anybody may have written this header. Where there are too many requests, the item is
     // read first: questions for strangers must not take the payment service's time from those who pay.
-    const leave = this.#foreseen.take(uploader.range ?? 'own')
+    const leave = this.#foreseen.take(uploader.address ?? 'own')
     if (typeof leave === 'string') return undefined
-    const { range } = uploader
+    const { address } = uploader
     const order = { ...payerOf(header, uploader), bytes, itemId: header.id }
-    const checking = this.credits.check(range === undefined ? order : { ...order, asker: range })
+    const checking = this.credits.check(address === undefined ? order : { ...order, asker: address })
     void checking.then(leave, leave)
     const checked = await this.#inTime(checking)
     // Likewise where the questions of others are too many: who pays must not be refused for them.

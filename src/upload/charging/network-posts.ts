@@ -7,7 +7,7 @@ import type { Id } from '../../format/id.js'
 import { networkOfAddress } from '../../format/ip.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { UpstreamClient } from '../../source/upstream/upstream-client.js'
-import { UnaskedItems } from './unchecked-items.js'
+import { UncheckedItems } from './unchecked-items.js'
 
 /** Stands for uploads of this machine. */
 export const ownAddress = '127.0.0.1'
@@ -21,7 +21,7 @@ const turns = { perSecond: 100, burst: 500, eachPerMinute: 3000 }
  * them. Never of a wallet alone: anybody can post its public items, and must not keep its owner out.
  */
 const repeatedMax = 20
-/** From where so many came nothing is taken unasked. */
+/** From where so many came nothing is taken unchecked. */
 const doubtedMax = 10
 /** At the owner's home it takes so many times more, for the owner alone is not to be kept out by a stranger beside him. */
 const homeTimes = 10
@@ -62,8 +62,8 @@ export interface PostedItem {
   readonly client: string
   /** Items that this wallet has paid for came from there before: its owner is there, whoever else posts from there. */
   readonly isAtHome: boolean
-  /** At home it may count as new where nobody states anything, within `UnaskedItems`. */
-  readonly mayGoUnasked: boolean
+  /** At home it may count as new where nobody states anything, within `UncheckedItems`. */
+  readonly mayGoUnchecked: boolean
 }
 
 /** Whether items were posted before (to this service, its other machines or the network). */
@@ -89,7 +89,7 @@ export class NetworkPosts implements PostHistory {
   readonly #turns: OutwardTurns
   /** By wallet and network. */
   readonly #repeated: LeakingCounts
-  readonly #unasked: UnaskedItems
+  readonly #unchecked: UncheckedItems
   readonly #known = new BoundedMap<Id, true>(rememberedMax)
   /** Questions in a row that a gateway did not answer; absent: it answered its last one, or there was none yet. */
   readonly #silent = new Map<string, { readonly count: number; readonly lastMs: number }>()
@@ -106,7 +106,7 @@ export class NetworkPosts implements PostHistory {
   ) {
     this.#turns = new OutwardTurns(turns, clock)
     this.#repeated = new LeakingCounts(clock, repeated)
-    this.#unasked = new UnaskedItems(clock)
+    this.#unchecked = new UncheckedItems(clock)
   }
 
   /**
@@ -115,18 +115,18 @@ export class NetworkPosts implements PostHistory {
    * items whose owner has signed them and can pay: each call is a request to all gateways. Call `noteOutcome` afterwards.
    */
   async wasPosted(item: PostedItem): Promise<boolean | Refusal> {
-    const { id, bytes, isAtHome, mayGoUnasked } = item
+    const { id, bytes, isAtHome, mayGoUnchecked } = item
     if (this.#known.get(id) === true) return true
     const pair = pairOf(item)
     const isKnown = (await this.#turnOf(item)) ?? (await this.#ask(id))
     if (isKnown === true) {
       this.#known.set(id, true)
       this.#repeated.add(pair)
-    } else if (isKnown === false) this.#unasked.isNew(pair)
-    else if (isAtHome && mayGoUnasked && this.#repeated.of(pair) < doubtedMax) {
+    } else if (isKnown === false) this.#unchecked.noteNew(pair)
+    else if (isAtHome && mayGoUnchecked && this.#repeated.of(pair) < doubtedMax) {
       // Strangers can fill the line for nothing: then only those go on whose own items are most of it.
       const isEarned = isKnown.refused === 'busy'
-      return this.#unasked.take(pair, bytes, isEarned) ? false : isKnown
+      return this.#unchecked.take(pair, bytes, isEarned) ? false : isKnown
     }
     return isKnown
   }
@@ -136,17 +136,17 @@ export class NetworkPosts implements PostHistory {
    * for shared credits, which costs nothing: who causes many of them waits behind others, and after some gets none.
    */
   noteOutcome(item: PostedItem, isPaid: boolean): void {
-    if (isPaid) this.#turns.worth(item.client)
+    if (isPaid) this.#turns.noteUseful(item.client)
     else this.#repeated.add(pairOf(item))
   }
 
   async #turnOf(item: PostedItem): Promise<Refusal | undefined> {
-    const { client, isAtHome, mayGoUnasked } = item
+    const { client, isAtHome, mayGoUnchecked } = item
     // An order for credits that comes to nothing costs nothing, wherever it comes from.
     // Not refused for what others posted: as `mayBeUnsure` of `ServicePosts`.
-    const isHeld = isAtHome && mayGoUnasked
+    const mayBeUnsure = isAtHome && mayGoUnchecked
     const max = isAtHome ? repeatedMax * homeTimes : repeatedMax
-    return !isHeld && this.#repeated.of(pairOf(item)) > max - 1 ? tooOften : this.#turns.wait(client)
+    return !mayBeUnsure && this.#repeated.of(pairOf(item)) > max - 1 ? tooOften : this.#turns.wait(client)
   }
 
   async #ask(id: Id): Promise<boolean | Refusal> {

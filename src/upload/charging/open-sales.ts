@@ -12,7 +12,7 @@ import type { AcceptedItem, SaleFacts } from '../records/uploads.js'
 import type { Purchase, Sale, Sales } from './sales.js'
 import type { ServiceOfSeveral } from './several-services.js'
 
-export interface ItemSellingParts {
+export interface OpenSalesParts {
   readonly sales: Sales
   readonly log: Pick<DurableLog, 'folder' | 'release'>
   /** Absent: no USDC is taken. */
@@ -34,8 +34,8 @@ const settling = textAnswer(
 )
 
 /** Items that are paid in USDC and stored, and accepted when their payment was settled: each has a `Sale` until then. */
-export class ItemSelling {
-  constructor(private readonly parts: ItemSellingParts) {}
+export class OpenSales {
+  constructor(private readonly parts: OpenSalesParts) {}
 
   get sales(): Sales {
     return this.parts.sales

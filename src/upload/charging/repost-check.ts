@@ -32,14 +32,14 @@ export class RepostCheck {
    * bring it about that no gateway states anything. Some items are taken then from where the wallet's items came before, so that
    * paid uploads do not depend on the gateways of others, and a stranger beside the owner can have him pay for little.
    */
-  async refusal(header: ItemHeader, bytes: number, { range }: Uploader): Promise<UploadAnswer | undefined> {
+  async refusal(header: ItemHeader, bytes: number, { address }: Uploader): Promise<UploadAnswer | undefined> {
     const posted: PostedItem = {
       id: header.id,
       wallet: normalizedAddress(header.owner),
       bytes,
-      client: range ?? ownAddress,
-      isAtHome: this.posters.isHome(header, range, this.clock.now()),
-      mayGoUnasked: true,
+      client: address ?? ownAddress,
+      isAtHome: this.posters.isHome(header, address, this.clock.now()),
+      mayGoUnchecked: true,
     }
     const isKnown = await this.history.wasPosted(posted)
     if (isKnown === true) return fixedAnswers.postedBefore
@@ -49,7 +49,7 @@ export class RepostCheck {
   }
 
   /** It was accepted: its owner is there. Only inside a `write` of the tables. */
-  record({ owner }: Pick<ItemHeader, 'owner'>, { range }: Uploader): void {
-    if (range !== undefined) this.posters.record(sha256(owner), range, this.clock.now())
+  record({ owner }: Pick<ItemHeader, 'owner'>, { address }: Uploader): void {
+    if (address !== undefined) this.posters.record(sha256(owner), address, this.clock.now())
   }
 }

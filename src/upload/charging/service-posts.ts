@@ -42,9 +42,9 @@ export class ServicePosts implements PostHistory {
   ) {}
 
   async wasPosted(item: PostedItem): Promise<boolean | Refusal> {
-    const { isAtHome, mayGoUnasked } = item
+    const { isAtHome, mayGoUnchecked } = item
     if (this.bundles.bundleOf(item.id) !== undefined) return true
-    const mayBeUnsure = isAtHome && mayGoUnasked
+    const mayBeUnsure = isAtHome && mayGoUnchecked
     if (this.bundles.isBehind && !mayBeUnsure) return behind
     const isElsewhere = this.machines === undefined ? false : await this.machines.has(item.id)
     if (isElsewhere === true) return true

@@ -79,10 +79,10 @@ export class Sharing {
       id: header.id,
       wallet: normalizedAddress(header.owner),
       bytes: 0,
-      client: uploader.range ?? ownAddress,
-      isAtHome: this.posters.isHome(header, uploader.range, this.clock.now()),
+      client: uploader.address ?? ownAddress,
+      isAtHome: this.posters.isHome(header, uploader.address, this.clock.now()),
       // An order is given for a new item alone, from wherever it comes.
-      mayGoUnasked: false,
+      mayGoUnchecked: false,
     }
     const refused = await this.#refused(header, uploader, order, posted)
     if (refused !== undefined) return refused
@@ -142,9 +142,9 @@ export class Sharing {
   ): Promise<UploadAnswer | undefined> {
     // A wallet without credits has none to move, so no gateway gets a question. Nor is the order given: the first credits may
     // come meanwhile.
-    const { range } = uploader
+    const { address } = uploader
     const check = { ...payerOf(header, uploader), paidBy: [], bytes: 0 }
-    const asker = range === undefined ? {} : { asker: range }
+    const asker = address === undefined ? {} : { asker: address }
     const checked = await this.credits.check({ ...check, ...asker })
     if (isRefusal(checked)) return paymentAway(header.id)
     const hasSome =

@@ -1,7 +1,7 @@
 import { BoundedMap } from '../../actor/bounded-map.js'
 import type { Clock } from '../../actor/clock.js'
 
-/** What may be taken unasked in a burst, and in each hour after it: an item counts as one unit for each begun MiB. */
+/** What may be taken unchecked in a burst, and in each hour after it: an item counts as one unit for each begun MiB. */
 const unitsMax = 256
 const unitBytes = 2 ** 20
 /** Units that a new item gives back: who uploads more than gateways answer has one of so many items looked up. */
@@ -21,7 +21,7 @@ interface Used {
  * Bounds the items that are taken though nobody has stated whether they are new, for each wallet and network. A stranger in the
  * network of an owner can bring about that nobody states it, and then has the owner pay for so much an hour.
  */
-export class UnaskedItems {
+export class UncheckedItems {
   readonly #used = new BoundedMap<string, Used>(pairsMax)
 
   constructor(private readonly clock: Pick<Clock, 'monotonic'>) {}
@@ -40,7 +40,7 @@ export class UnaskedItems {
   }
 
   /** Notes that an item of the pair was looked up, and is new: it earns units. */
-  isNew(pair: string): void {
+  noteNew(pair: string): void {
     const used = this.#leaked(pair)
     used.units = Math.max(-earnedMax, used.units - unitsEach)
     this.#used.set(pair, used)

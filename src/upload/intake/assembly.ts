@@ -4,8 +4,8 @@ import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { codeOf } from '../../store/blobs.js'
 import { diskRefusal } from '../../store/disk-error.js'
 import {
-  answerOf,
   fixedAnswers,
+  refusalAnswer,
   textAnswer,
   tooLarge,
   type UploadAnswer,
@@ -72,7 +72,7 @@ export class Assembly {
       this.#foresee = (header) => this.parts.intake.foresee(header, sizeBytes, uploader)
     const memory = new IntakeMemory({
       memory: this.parts.memory,
-      client: () => uploader.range ?? '',
+      client: () => uploader.address ?? '',
       spool: this.#spool,
       move: () => this.#spool.spill(),
     })
@@ -131,7 +131,7 @@ export class Assembly {
       }
     } catch (error) {
       if (codeOf(error) === undefined) throw error
-      return answerOf(diskRefusal(error))
+      return refusalAnswer(diskRefusal(error))
     } finally {
       await handle?.close()
     }
@@ -155,9 +155,9 @@ export class Assembly {
         this.#onRoom = resolve
       })
     }
-    if (this.#spool.refusal !== undefined) return answerOf(this.#spool.refusal)
+    if (this.#spool.refusal !== undefined) return refusalAnswer(this.#spool.refusal)
     const isHeld = this.#memory?.update()
-    if (this.#spool.refusal !== undefined) return answerOf(this.#spool.refusal)
+    if (this.#spool.refusal !== undefined) return refusalAnswer(this.#spool.refusal)
     if (isHeld === false) return tooManyUploads
     await this.#turn?.pass()
     return undefined

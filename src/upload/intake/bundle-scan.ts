@@ -10,8 +10,8 @@ import { diskRefusal, isDiskError } from '../../store/disk-error.js'
 import { writePatiently } from '../../store/patient-write.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
 import { logFileName } from '../../store/segments/log-file.js'
-import { type AcceptedItem, isGone, type Uploads } from '../records/uploads.js'
 import type { Sales } from '../charging/sales.js'
+import { type AcceptedItem, isGone, type Uploads } from '../records/uploads.js'
 import { insideIds } from './inside-ids.js'
 
 /** Items in one bundle, at all levels together. A bundle with more is refused. */

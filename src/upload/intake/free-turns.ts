@@ -4,8 +4,8 @@ import type { ItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
 import { textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
-import type { FreePools } from '../records/free-pools.js'
 import { freeUserOf } from '../charging/charging.js'
+import type { FreePools } from '../records/free-pools.js'
 import { rankOf } from './signing.js'
 
 /** A receipt for nothing is waited for so long at most. */
@@ -41,14 +41,14 @@ export class FreeTurns {
 
   /** The refusal of an item that would be free, before its bytes are read; undefined: it would have a turn, or is paid for. */
   crowded(header: ItemHeader, sizeBytes: number, uploader: Uploader): UploadAnswer | undefined {
-    if (this.#slots.hasRoom(uploader.range)) return undefined
+    if (this.#slots.hasRoom(uploader.address)) return undefined
     const free = this.pools.reservable(freeUserOf(header, uploader), sizeBytes)
     return rankOf(free) === 'free' ? crowded : undefined
   }
 
   /** Waits. The turn is to be released when the receipt is signed. */
-  async turn({ range }: Pick<Uploader, 'range'>): Promise<Release | UploadAnswer> {
-    const turn = await this.#slots.waitFor(range, waitMs, this.clock)
+  async turn({ address }: Pick<Uploader, 'address'>): Promise<Release | UploadAnswer> {
+    const turn = await this.#slots.waitFor(address, waitMs, this.clock)
     return isRefusal(turn) ? crowded : turn
   }
 }

@@ -1,18 +1,18 @@
 import { type Clock, withinTime } from '../../actor/clock.js'
 import type { Id } from '../../format/id.js'
 import { jsonAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import type { Charging, ItemCharge } from '../charging/charging.js'
+import { saleFields } from '../charging/open-sales.js'
+import type { Sale } from '../charging/sales.js'
 import type { AnnouncedItem, ItemAnnouncer } from '../news/item-announcer.js'
 import type { ReceiptNews } from '../news/receipt-news.js'
 import { type ReceiptTerms, receiptOf } from '../records/receipt.js'
 import type { AcceptedItem } from '../records/uploads.js'
-import type { Charging, ItemCharge } from '../charging/charging.js'
-import type { Sale } from '../charging/sales.js'
-import { saleFields } from '../charging/open-sales.js'
 import type { BundleScan } from './bundle-scan.js'
 import type { ItemTableWriter } from './item-table-writer.js'
 import type { SharedItems } from './shared-items.js'
 import type { SignedReceipts } from './signed-receipts.js'
-import { ending, waiting } from './waiting-answers.js'
+import { endingAnswer, waitingAnswer } from './waiting-answers.js'
 
 export interface ItemAcceptanceParts {
   readonly scan: Pick<BundleScan, 'accepted'>
@@ -72,9 +72,9 @@ export class ItemAcceptance {
     }
     const written = this.tables.write(accepted, { ...charge, record }).then(afterWriting)
     const [signature, isWritten] = await Promise.all([signed, withinTime(clock, patienceMs, written, 'late')])
-    if (isWritten === false) return ending
+    if (isWritten === false) return endingAnswer
     // The record in the log suffices for a receipt. Tables and index follow when the disk accepts changes.
-    if (isWritten === 'late' && charge.isLogged !== true) return waiting
+    if (isWritten === 'late' && charge.isLogged !== true) return waitingAnswer
     const receipt = receiptOf({ ...accepted, timestamp: accepted.receivedMs }, signature, terms)
     charging.settle(accepted.id, charge)
     this.parts.receiptNews?.announce(receipt, accepted)

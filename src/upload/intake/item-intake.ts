@@ -2,21 +2,28 @@ import type { ItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
 import { isOnlyForm } from '../../proof/signature-form.js'
 import { tryWrite } from '../../store/disk-error.js'
-import { answerOf, asAnswer, fixedAnswers, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import {
+  asAnswer,
+  fixedAnswers,
+  refusalAnswer,
+  textAnswer,
+  type UploadAnswer,
+} from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
+import { type Charging, isCharge, noCharge } from '../charging/charging.js'
+import type { Purchase, Sale } from '../charging/sales.js'
+import type { Sharing } from '../charging/sharing.js'
 import type { ItemAnnouncer } from '../news/item-announcer.js'
 import type { ReceiptNews } from '../news/receipt-news.js'
 import type { Receipt } from '../records/receipt.js'
 import { type AcceptedItem, isGivenUp } from '../records/uploads.js'
 import { turnOf } from '../records/waiting-lines.js'
-import { type Charging, isCharge, noCharge } from '../charging/charging.js'
-import type { Purchase, Sale } from '../charging/sales.js'
-import type { Sharing } from '../charging/sharing.js'
 import type { AcceptTerms } from './accept-terms.js'
 import type { BundleScan } from './bundle-scan.js'
 import { ItemAcceptance, type ItemAcceptanceParts } from './item-acceptance.js'
 import type { ReadItem } from './item-reader.js'
 import { type ItemTableParts, ItemTableWriter } from './item-table-writer.js'
+import { KeyedLock } from './keyed-lock.js'
 import { KnownItems, type KnownItemsParts } from './known-items.js'
 import { digestMismatch } from './sent-digests.js'
 import type { SharedItems } from './shared-items.js'
@@ -24,7 +31,6 @@ import { SignedReceipts, type SignedReceiptsParts } from './signed-receipts.js'
 import { rankOf } from './signing.js'
 import { SoldItems, type SoldItemsParts } from './sold-items.js'
 import { type ItemStore, loggedUpload, notStored, type Spooled, storeItem } from './store-item.js'
-import { TurnsById } from './keyed-lock.js'
 import type { Verdicts } from './verdicts.js'
 import { indexBehind } from './waiting-answers.js'
 
@@ -43,7 +49,7 @@ export interface ItemIntakeParts
   readonly sharing?: Pick<Sharing, 'act'>
   readonly announcer: Pick<ItemAnnouncer, 'announce' | 'isFull'>
   /** Has accepted items, too; absent: this machine alone has them. */
-  readonly store?: ItemStore
+  readonly objectStore?: ItemStore
   /** Height of the chain's tip; undefined before the first node has reported it. */
   readonly height: () => number | undefined
   /** Gets each receipt when it is issued for the first time. */
@@ -61,7 +67,7 @@ const deadlineBlocks = 200
  */
 export class ItemIntake {
   /** Accepts in flight by id (or payment): a duplicate waits for the promise, then decides again. */
-  readonly #byId = new TurnsById()
+  readonly #lock = new KeyedLock()
   readonly #tables: ItemTableWriter
   readonly #receipts: SignedReceipts
   readonly #items: KnownItems
@@ -73,7 +79,7 @@ export class ItemIntake {
     this.#tables = new ItemTableWriter(parts)
     this.#items = new KnownItems(parts)
     this.#acceptance = new ItemAcceptance(parts, this.#tables, this.#receipts)
-    this.#sold = new SoldItems(parts, this.#byId, this.#receipts, this.#acceptance)
+    this.#sold = new SoldItems(parts, this.#lock, this.#receipts, this.#acceptance)
   }
 
   /** After `closing`: resolves when nothing is written any more. */
@@ -131,7 +137,7 @@ export class ItemIntake {
     }
     const alone = (): Promise<UploadAnswer> => this.#acceptOnce(item, spooled, uploader, terms)
     // Items that are signed here have a new id each time, so a duplicate is recognized by its payment.
-    return terms.purchase === undefined ? alone() : this.#byId.run(`payment ${terms.purchase.payment}`, alone)
+    return terms.purchase === undefined ? alone() : this.#lock.run(`payment ${terms.purchase.payment}`, alone)
   }
 
   async #acceptOnce(
@@ -141,7 +147,7 @@ export class ItemIntake {
     terms: AcceptTerms,
   ): Promise<UploadAnswer> {
     const { id } = item.header
-    const outcome = await this.#byId.run(id, async () => {
+    const outcome = await this.#lock.run(id, async () => {
       const known =
         this.#known(item.header, terms) ?? (await this.#items.elsewhere(item.header, this.parts.height()))
       if (known === undefined) return this.#acceptNew(item, spooled, uploader, terms)
@@ -179,7 +185,7 @@ export class ItemIntake {
         if (now !== undefined && isGivenUp(now)) uploads.retry(now)
       })
     const refusal = tryWrite(write)
-    return refusal === undefined ? this.#receipts.again(item, 202) : answerOf(refusal)
+    return refusal === undefined ? this.#receipts.again(item, 202) : refusalAnswer(refusal)
   }
 
   async #acceptNew(
@@ -194,10 +200,10 @@ export class ItemIntake {
       await given?.refund()
       return textAnswer(503, 'No node has reported the height of the chain yet', '\r\nRetry-After: 5')
     }
-    const refusal = this.#tables.refusal ?? this.parts.store?.refusal
+    const refusal = this.#tables.refusal ?? this.parts.objectStore?.refusal
     if (refusal !== undefined || this.parts.announcer.isFull) {
       await given?.refund()
-      return refusal === undefined ? indexBehind : answerOf(refusal)
+      return refusal === undefined ? indexBehind : refusalAnswer(refusal)
     }
     const { header, sizeBytes, digest, itemsInside } = item
     const open = await this.#sold.openSale(header.id, purchase)
@@ -205,7 +211,7 @@ export class ItemIntake {
       await given?.refund()
       return 'status' in open
         ? open
-        : this.#sold.settle(open, purchase as Purchase, { client: uploader.range })
+        : this.#sold.settle(open, purchase as Purchase, { client: uploader.address })
     }
     const charge =
       itemsInside > 0 && given?.withItems !== undefined
@@ -223,18 +229,18 @@ export class ItemIntake {
     }
     const rank = rankOf(charge.free)
     // Ends a turn of the signers. Whose order about credits was carried out does not wait for one.
-    const turn =
+    const endTurn =
       rank === 'free' && shared === undefined ? await this.parts.freeTurns?.turn(uploader) : undefined
-    if (turn !== undefined && typeof turn !== 'function') {
+    if (endTurn !== undefined && typeof endTurn !== 'function') {
       await charge.refund()
-      return turn
+      return endTurn
     }
     const promised = { receivedMs: clock.now(), deadlineHeight: now + deadlineBlocks }
     const logged = loggedUpload(item, charge, purchase, promised)
     const signed = purchase === undefined ? this.#receipts.signature(logged, rank) : undefined
     // A rejection before the item is stored must not count as unhandled: it is awaited later.
     const tried = signed?.then(noop, noop)
-    void tried?.then(turn)
+    void tried?.then(endTurn)
     const until = this.parts.signing.isBehind ? tried : undefined
     const stored = await storeItem(item, logged, spooled, this.parts, until)
     if (isRefusal(stored)) {
@@ -242,13 +248,13 @@ export class ItemIntake {
       return notStored(stored)
     }
     // Where it waits for a bundle (`WaitingLines`): another kind of turn.
-    const line = charge.free && turnOf(charge.free)
+    const turn = charge.free && turnOf(charge.free)
     const { free: _, ...meta } = logged
     const { writeIds, ...placed } = stored
-    const accepted: AcceptedItem = { ...meta, ...placed, ...(line === undefined ? {} : { turn: line }) }
+    const accepted: AcceptedItem = { ...meta, ...placed, ...(turn === undefined ? {} : { turn }) }
     const done = shared?.done
     if (purchase !== undefined)
-      return this.#sold.sell(accepted, purchase, { writeIds, done, client: uploader.range })
+      return this.#sold.sell(accepted, purchase, { writeIds, done, client: uploader.address })
     const announced = { header, sizeBytes, digest }
     return this.#acceptance.accept(accepted, charge, announced, { done, signed, writeIds })
   }

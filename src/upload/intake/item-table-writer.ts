@@ -4,11 +4,11 @@ import type { Id } from '../../format/id.js'
 import type { Refusal } from '../../format/refusal.js'
 import { diskRefusal } from '../../store/disk-error.js'
 import { writePatiently } from '../../store/patient-write.js'
+import type { ItemCharge } from '../charging/charging.js'
 import type { GatewayNews } from '../news/gateway-news.js'
 import type { ReceiptNews } from '../news/receipt-news.js'
 import type { PendingWriter } from '../records/pending-items.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
-import type { ItemCharge } from '../charging/charging.js'
 
 export interface ItemTableParts {
   readonly uploads: Uploads

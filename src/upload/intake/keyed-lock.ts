@@ -1,5 +1,5 @@
 /** A lock for each name: calls with the same name run one after the other. */
-export class TurnsById {
+export class KeyedLock {
   readonly #running = new Map<string, Promise<unknown>>()
 
   /** Runs `act` after all earlier calls for the same id have ended. */

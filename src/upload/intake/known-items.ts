@@ -1,9 +1,9 @@
 import type { Id } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
 import { normalizedAddress } from '../../proof/owner-address.js'
-import { answerOf, fixedAnswers, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
-import { type AcceptedItem, isGivenUp, isGone, type Uploads } from '../records/uploads.js'
+import { fixedAnswers, refusalAnswer, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Sales } from '../charging/sales.js'
+import { type AcceptedItem, isGivenUp, isGone, type Uploads } from '../records/uploads.js'
 import type { StoredUploads } from '../stored/stored-uploads.js'
 import type { SharedItems } from './shared-items.js'
 import type { Receipted } from './signed-receipts.js'
@@ -16,7 +16,7 @@ export interface KnownItemsParts {
   /** What other machines have accepted. Absent: there are none. */
   readonly listing?: Pick<SharedItems, 'receiptOf'>
   /** Until it is open, it may have items of this machine that the log lost. Absent: receipts do not wait for a store. */
-  readonly store?: Pick<StoredUploads, 'refusal'>
+  readonly objectStore?: Pick<StoredUploads, 'refusal'>
 }
 
 const unsure = textAnswer(
@@ -55,9 +55,9 @@ export class KnownItems {
     { id, owner }: ItemHeader,
     height: number | undefined,
   ): Promise<Receipted | UploadAnswer | undefined> {
-    const { listing, store } = this.parts
+    const { listing, objectStore: store } = this.parts
     const closed = store?.refusal
-    if (closed !== undefined) return answerOf(closed)
+    if (closed !== undefined) return refusalAnswer(closed)
     const refused = this.refused(id)
     if (listing === undefined) return refused
     const facts = await listing.receiptOf(id)
@@ -73,7 +73,7 @@ export class KnownItems {
    * must not make its owner pay again. One that lies in an uploaded bundle is refused where it is charged (`RepostCheck`).
    */
   refused(id: Id): UploadAnswer | undefined {
-    if (this.parts.store?.refusal !== undefined) return undefined
+    if (this.parts.objectStore?.refusal !== undefined) return undefined
     const { uploads, selling } = this.parts
     const stored = uploads.scanned.bundleOf(id)
     // Paid or not: that is known soon.

@@ -2,6 +2,8 @@ import type { Log } from '../../actor/log.js'
 import type { Id } from '../../format/id.js'
 import { DurableLog } from '../../store/segments/durable-log.js'
 import type { LogPlace } from '../../store/segments/log-file.js'
+import { recordUnsettled } from '../charging/credit-charging.js'
+import type { Sales } from '../charging/sales.js'
 import type { FreePools } from '../records/free-pools.js'
 import {
   type AcceptedItem,
@@ -11,8 +13,6 @@ import {
   type Uploads,
 } from '../records/uploads.js'
 import { turnOf } from '../records/waiting-lines.js'
-import { recordUnsettled } from '../charging/credit-charging.js'
-import type { Sales } from '../charging/sales.js'
 import type { PlacesSeen } from '../stored/log-bytes.js'
 import type { BroughtItem } from '../stored/stored-recovery.js'
 

@@ -4,8 +4,8 @@ import type { ItemsElsewhere, ListedReceipt } from '../../cluster/items-elsewher
 import { type Id, idBytes } from '../../format/id.js'
 import { codeOf } from '../../store/blobs.js'
 import { writePatiently } from '../../store/patient-write.js'
-import type { AcceptedItem, Uploads } from '../records/uploads.js'
 import type { Sales } from '../charging/sales.js'
+import type { AcceptedItem, Uploads } from '../records/uploads.js'
 import type { BundleScan } from './bundle-scan.js'
 import { SharedSales } from './shared-sales.js'
 

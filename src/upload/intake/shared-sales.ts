@@ -4,8 +4,8 @@ import type { Log } from '../../actor/log.js'
 import { type ItemsElsewhere, saleLeaseMs } from '../../cluster/items-elsewhere.js'
 import type { Id } from '../../format/id.js'
 import { codeOf } from '../../store/blobs.js'
-import type { AcceptedItem, Uploads } from '../records/uploads.js'
 import type { Sales } from '../charging/sales.js'
+import type { AcceptedItem, Uploads } from '../records/uploads.js'
 import type { BundleScan } from './bundle-scan.js'
 
 /** Several tries before what is listed counts no more. */

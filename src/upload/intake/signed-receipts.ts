@@ -1,8 +1,8 @@
 import { jsonAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
+import { type SoldFacts, saleFields } from '../charging/open-sales.js'
 import { type Receipt, type ReceiptTerms, receiptMessage, receiptOf } from '../records/receipt.js'
 import type { AcceptedItem, LoggedUpload } from '../records/uploads.js'
-import { type SoldFacts, saleFields } from '../charging/open-sales.js'
 import type { FreeTurns } from './free-turns.js'
 import type { ReceiptRank, Signing } from './signing.js'
 
@@ -28,9 +28,9 @@ export class SignedReceipts {
 
   /** The same for a client who has not paid for it this time: its signature waits for a turn of the signers. */
   async repeated(item: Receipted, uploader: Uploader): Promise<UploadAnswer> {
-    const turn = (await this.parts.freeTurns?.turn(uploader)) ?? over
-    if (typeof turn !== 'function') return turn
-    return this.again(item, 202).finally(turn)
+    const endTurn = (await this.parts.freeTurns?.turn(uploader)) ?? noop
+    if (typeof endTurn !== 'function') return endTurn
+    return this.again(item, 202).finally(endTurn)
   }
 
   /** The same receipt each time, because its signature is deterministic. */
@@ -50,4 +50,4 @@ export class SignedReceipts {
   }
 }
 
-const over = (): void => undefined
+const noop = (): void => undefined

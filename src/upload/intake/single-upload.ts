@@ -5,17 +5,17 @@ import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { BodyControl, BodySink, Request } from '../../http/exchange.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
 import {
-  answerOf,
   closedAnswer,
   fixedAnswers,
+  refusalAnswer,
   textAnswer,
   tooLarge,
   type UploadAnswer,
   unreadable,
 } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
-import type { HeldRoom, Holder } from '../room/held-room.js'
 import type { Purchase } from '../charging/sales.js'
+import type { HeldRoom, Holder } from '../room/held-room.js'
 import { IntakeMemory } from './intake-memory.js'
 import type { ItemIntake } from './item-intake.js'
 import { ItemReader } from './item-reader.js'
@@ -61,7 +61,7 @@ export class SingleUpload {
   }
 
   /** What the head alone decides. */
-  #refusedByHead(request: Request, { range }: Uploader): UploadAnswer | undefined {
+  #refusedByHead(request: Request, { address }: Uploader): UploadAnswer | undefined {
     const { arriving, full, itemMaxBytes } = this.parts
     const type = request.header('content-type')
     if (type !== undefined && bareType(type) !== unknownType) return fixedAnswers.contentType
@@ -70,7 +70,7 @@ export class SingleUpload {
     if (noRoom === undefined) return size > itemMaxBytes ? tooLarge(itemMaxBytes) : undefined
     // Those make room that hold most, and nobody for what is only announced.
     const now = Math.min(size, foreseenMinBytes)
-    return arriving.roomForNew(range, now) && noRoom
+    return arriving.roomForNew(address, now) && noRoom
   }
 }
 
@@ -130,7 +130,7 @@ class Arrival implements BodySink {
     this.#reader = new ItemReader(this.#digest !== undefined, parts.blockedOwners)
     this.#memory = new IntakeMemory({
       memory: parts.memory,
-      client: () => uploader.range ?? '',
+      client: () => uploader.address ?? '',
       spool: this.#spool,
       move: () => this.#move(),
     })
@@ -173,7 +173,7 @@ class Arrival implements BodySink {
     if (!this.#isAdmitted && this.#reader.header !== undefined && !this.#admit(this.#reader.header)) return
     this.#checkCreditsAgain()
     if (!this.#spool.write(bytes)) this.#control?.pause()
-    else if (this.#spool.refusal !== undefined) this.#end(answerOf(this.#spool.refusal))
+    else if (this.#spool.refusal !== undefined) this.#end(refusalAnswer(this.#spool.refusal))
     if (!this.#isOver && !this.#memory.update()) this.#end(tooManyUploads)
   }
 
@@ -183,7 +183,7 @@ class Arrival implements BodySink {
     if (crowded === undefined) this.#spool.spill()
     const { refusal } = this.#spool
     if (crowded !== undefined) this.#end(crowded)
-    else if (refusal !== undefined) this.#end(answerOf(refusal))
+    else if (refusal !== undefined) this.#end(refusalAnswer(refusal))
   }
 
   /** Counts what is on disk. Others write, too: the disk may be full before a large body is here. */
@@ -191,7 +191,7 @@ class Arrival implements BodySink {
     const { arriving, full } = this.parts
     const isFirst = this.#holder === undefined
     this.#holder ??= arriving.enter({
-      client: this.uploader.range,
+      client: this.uploader.address,
       hasPlace: false,
       isPaid: false,
       drop: () => this.#end(dropped),
@@ -245,7 +245,7 @@ class Arrival implements BodySink {
     if (this.#isOver) return
     const item = refusal ?? this.#reader.finish()
     if (isRefusal(item)) {
-      this.#end(refusal === undefined ? unreadable(item) : answerOf(item))
+      this.#end(refusal === undefined ? unreadable(item) : refusalAnswer(item))
       return
     }
     this.#isOver = true

@@ -1,22 +1,22 @@
 import type { Id } from '../../format/id.js'
 import type { FirstSale } from '../../payment/credits-port.js'
 import { fixedAnswers, type UploadAnswer } from '../calls/upload-answers.js'
-import type { AcceptedItem, Uploads } from '../records/uploads.js'
 import type { ItemCharge } from '../charging/charging.js'
 import { recordUnsettled } from '../charging/credit-charging.js'
+import type { OpenSales } from '../charging/open-sales.js'
 import type { Purchase, Sale } from '../charging/sales.js'
-import type { ItemSelling } from '../charging/open-sales.js'
+import type { AcceptedItem, Uploads } from '../records/uploads.js'
 import type { BundleScan } from './bundle-scan.js'
 import type { ItemAcceptance } from './item-acceptance.js'
+import type { KeyedLock } from './keyed-lock.js'
 import type { SharedItems } from './shared-items.js'
 import type { SignedReceipts } from './signed-receipts.js'
-import type { TurnsById } from './keyed-lock.js'
 import { unlisted } from './waiting-answers.js'
 
 export interface SoldItemsParts {
   readonly uploads: Uploads
   /** Items that are paid for one by one. */
-  readonly selling: ItemSelling
+  readonly selling: OpenSales
   readonly scan: Pick<BundleScan, 'drop'>
   /** Lists bundles for the other machines of a cluster; absent: there are none. */
   readonly listing?: Pick<SharedItems, 'listSale' | 'endSale' | 'receiptOf'>
@@ -37,7 +37,7 @@ export class SoldItems {
   /** `turns`: by id of the item, with all others who accept items. */
   constructor(
     private readonly parts: SoldItemsParts,
-    private readonly turns: TurnsById,
+    private readonly turns: KeyedLock,
     private readonly receipts: Pick<SignedReceipts, 'again'>,
     private readonly acceptance: Pick<ItemAcceptance, 'accept'>,
   ) {}

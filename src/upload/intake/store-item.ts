@@ -5,11 +5,11 @@ import { normalizedAddress } from '../../proof/owner-address.js'
 import { isBundle } from '../../source/roots/learned.js'
 import type { LogPlace } from '../../store/segments/log-file.js'
 import type { RecordDigest } from '../../store/segments/segment-record.js'
-import { answerOf, fixedAnswers, type UploadAnswer } from '../calls/upload-answers.js'
-import type { AcceptedItem, LoggedUpload } from '../records/uploads.js'
+import { fixedAnswers, refusalAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { ItemCharge } from '../charging/charging.js'
-import type { Purchase } from '../charging/sales.js'
 import { saleFacts } from '../charging/open-sales.js'
+import type { Purchase } from '../charging/sales.js'
+import type { AcceptedItem, LoggedUpload } from '../records/uploads.js'
 import type { StoredUploads } from '../stored/stored-uploads.js'
 import type { BundleScan } from './bundle-scan.js'
 import type { ReadItem } from './item-reader.js'
@@ -49,7 +49,7 @@ export function loggedUpload(
 /** Where items are stored, beside the upload log. */
 export interface StoringParts {
   readonly scan: Pick<BundleScan, 'scan' | 'drop'>
-  readonly store?: ItemStore
+  readonly objectStore?: ItemStore
 }
 
 export interface StoredAt extends Pick<AcceptedItem, 'place' | 'stored'> {
@@ -59,7 +59,7 @@ export interface StoredAt extends Pick<AcceptedItem, 'place' | 'stored'> {
 
 /** The answer to an item that could not be stored. */
 export function notStored(refusal: Refusal): UploadAnswer {
-  return refusal.refused === 'blocked' ? fixedAnswers.forbidden : answerOf(refusal)
+  return refusal.refused === 'blocked' ? fixedAnswers.forbidden : refusalAnswer(refusal)
 }
 
 /** Stores an item where a receipt promises that it is: in the upload log, and in the object store where there is one. */
@@ -67,7 +67,7 @@ export async function storeItem(
   { header, sizeBytes, logDigest }: ReadItem,
   logged: LoggedUpload,
   spooled: Spooled,
-  { scan, store }: StoringParts,
+  { scan, objectStore }: StoringParts,
   until: Promise<unknown> | undefined,
 ): Promise<StoredAt | Refusal> {
   const { id, headerSize } = header
@@ -78,10 +78,10 @@ export async function storeItem(
     logged.isBundle === true ? await scan.scan({ id, headerSize, place }, meta.length) : undefined
   if (isRefusal(writeIds)) return writeIds
   const here = writeIds === undefined ? { place } : { place, writeIds }
-  if (store === undefined) return here
+  if (objectStore === undefined) return here
   const contentType = logged.contentType ?? ''
   const item = { id, headerSize, contentType, sizeBytes, digest: logDigest, meta, place }
-  const stored = await store.put(item)
+  const stored = await objectStore.put(item)
   if (isRefusal(stored)) {
     if (writeIds !== undefined) await scan.drop(item)
     return stored

@@ -8,13 +8,13 @@ export const indexBehind = textAnswer(
   '\r\nRetry-After: 5',
 )
 
-export const waiting = textAnswer(
+export const waitingAnswer = textAnswer(
   503,
   'The disk of this service takes no changes now. The item is kept: the same upload has its receipt when there is room',
   '\r\nRetry-After: 5',
 )
 
-export const ending = textAnswer(
+export const endingAnswer = textAnswer(
   503,
   'The service is ending. The item is kept: the same upload has its receipt when the service is back',
   '\r\nRetry-After: 5',

@@ -4,7 +4,7 @@ import { parseItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
 import { logFileName } from '../../store/segments/log-file.js'
 import type { AcceptedItem } from '../records/uploads.js'
-import type { AnnouncedItem } from './item-announcer.js'
+import type { AnnouncedItem, ItemAnnouncer } from './item-announcer.js'
 
 /**
  * The announcement of an item, read from the upload log. Undefined: its file is gone, or an older release recorded it without a
@@ -30,4 +30,16 @@ export function readAnnouncement(logFolder: string, item: AcceptedItem): Announc
   const header = parseItemHeader(bytes)
   if (header === 'more' || isRefusal(header)) return undefined
   return { header, sizeBytes: place.sizeBytes, digest }
+}
+
+/** Announces items that are in the upload log already: brought back by a start, or taken over. */
+export function announceLogged(
+  items: readonly AcceptedItem[],
+  logFolder: string,
+  announcer: Pick<ItemAnnouncer, 'announce'>,
+): void {
+  for (const item of items) {
+    const announced = readAnnouncement(logFolder, item)
+    if (announced !== undefined) void announcer.announce(announced)
+  }
 }

@@ -1,7 +1,7 @@
 import { Gathered } from '../../format/gathered.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { BodyControl, BodySink, Request } from '../../http/exchange.js'
-import { answerOf, type UploadAnswer } from '../calls/upload-answers.js'
+import { refusalAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import { type DigestCheck, digestMismatch } from '../intake/sent-digests.js'
 import type { PartDraft, PartStore } from './part-store.js'
 
@@ -99,13 +99,13 @@ export class AppendArrival implements BodySink {
     const draft = this.#draft ?? target.files.draft(target.upload)
     if (isRefusal(draft)) {
       target.hold(-bytes.length, -1)
-      return answerOf(draft)
+      return refusalAnswer(draft)
     }
     this.#draft = draft
     const outcome = draft.write(bytes)
     if (isRefusal(outcome)) {
       target.hold(-bytes.length, 0)
-      return answerOf(outcome)
+      return refusalAnswer(outcome)
     }
     this.#came += bytes.length
     this.check?.update(bytes)
@@ -136,13 +136,13 @@ export class AppendArrival implements BodySink {
   /** A part could not be kept: those behind it would lie behind a hole. */
   #lose(refusal: Refusal): void {
     this.#isLost = true
-    this.#end({ failed: answerOf(refusal) })
+    this.#end({ failed: refusalAnswer(refusal) })
   }
 
   over(refusal: Refusal | undefined): void {
     this.#ended = { refusal }
     if (this.#target === undefined) return
-    if (refusal !== undefined) this.#end({ failed: answerOf(refusal) })
+    if (refusal !== undefined) this.#end({ failed: refusalAnswer(refusal) })
     else if (this.#outcome === undefined && this.check?.isRight() === false)
       this.#end({ failed: digestMismatch, isWrong: true })
     else this.#end({})

@@ -14,7 +14,7 @@ export function multipartRoutes(multipart: Multipart, clients: Clients): UploadR
       answer: (request) => {
         // It would begin one that nobody can know of.
         if (request.method === 'HEAD') return { status: 405, text: 'Method Not Allowed' }
-        return multipart.create(request, uploaderOf(request, clients, undefined).range)
+        return multipart.create(request, uploaderOf(request, clients, undefined).address)
       },
     },
     {

@@ -2,9 +2,9 @@ import { Overtaken } from '../../cluster/engine-away.js'
 import { isRefusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
 import {
-  answerOf,
   fixedAnswers,
   jsonAnswer,
+  refusalAnswer,
   textAnswer,
   tooLarge,
   type UploadAnswer,
@@ -96,7 +96,7 @@ export class Multipart {
     const early = this.#early(request, id, offsetText)
     if ('status' in early) return Promise.resolve(early)
     const draft = this.open.files.draft(id)
-    if (isRefusal(draft)) return Promise.resolve(answerOf(draft))
+    if (isRefusal(draft)) return Promise.resolve(refusalAnswer(draft))
     const arrived = new PartArrival(draft, (bytes, files) => this.open.occupy(early, bytes, files)).take(
       request,
     )
@@ -144,7 +144,7 @@ export class Multipart {
     const record = this.#find(id)
     if (isRefusal(refusal) || record === undefined || this.open.live(id) !== live) {
       this.open.tidy(id)
-      return isRefusal(refusal) ? answerOf(refusal) : unknown(id)
+      return isRefusal(refusal) ? refusalAnswer(refusal) : unknown(id)
     }
     const { sizeBytes } = arrival
     this.open.partStored(live, offset, sizeBytes)

@@ -1,6 +1,6 @@
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { BodyControl, BodySink, Request } from '../../http/exchange.js'
-import { answerOf, type UploadAnswer } from '../calls/upload-answers.js'
+import { refusalAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { PartDraft } from './part-store.js'
 
 /** Counts bytes and files that come or, with less than 0, do not stay. An answer: there is no room for them. */
@@ -43,11 +43,11 @@ export class PartArrival implements BodySink {
     }
     this.#heldBytes += bytes.length
     const outcome = this.draft.write(bytes)
-    if (isRefusal(outcome)) this.#fail(answerOf(outcome))
+    if (isRefusal(outcome)) this.#fail(refusalAnswer(outcome))
     else if (outcome !== undefined) {
       this.#control?.pause()
       this.#behind = outcome.then((failure) => {
-        if (isRefusal(failure)) this.#fail(answerOf(failure))
+        if (isRefusal(failure)) this.#fail(refusalAnswer(failure))
         else if (!this.#isOver) this.#control?.resume()
       })
     }
@@ -61,7 +61,7 @@ export class PartArrival implements BodySink {
   }
 
   over(refusal: Refusal | undefined): void {
-    if (refusal !== undefined) this.#failure ??= answerOf(refusal)
+    if (refusal !== undefined) this.#failure ??= refusalAnswer(refusal)
     void this.#end()
   }
 

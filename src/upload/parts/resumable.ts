@@ -76,7 +76,7 @@ export class ResumableUploads {
       return fixedAnswers.contentType
     const refused = this.#unfit(fields, 0, undefined)
     if (refused !== undefined) return refused
-    const { range: client } = uploader
+    const { address: client } = uploader
     const digest = wholeDigestIn(request, 'repr-digest')
     const begun = this.open.begin({
       chunkBytes: 0,

@@ -4,7 +4,7 @@ import type { MultipartRecord } from './multipart-record.js'
 
 /** Who uploads, as a record has it: what is undefined was not written down. */
 export function uploaderIn({ uploader }: MultipartRecord): Uploader {
-  return { range: undefined, token: undefined, paidBy: [], ...uploader }
+  return { address: undefined, token: undefined, paidBy: [], ...uploader }
 }
 
 /** What an answer decides; undefined: nothing, it may be tried again. */

@@ -3,7 +3,7 @@ import { FairSlots } from '../../actor/fair-slots.js'
 import { parsedJson } from '../../format/json.js'
 import { isRefusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
-import { answerOf, jsonAnswer, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import { jsonAnswer, refusalAnswer, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploads } from '../records/uploads.js'
 
 const hashesMax = 10_000
@@ -34,9 +34,9 @@ export class MissingContents {
   /** `client`: whose turn it takes. To be called before the handler first waits. */
   async check(request: Request, client: string): Promise<UploadAnswer> {
     const body = await request.body(bodyMaxBytes)
-    if (isRefusal(body)) return answerOf(body)
+    if (isRefusal(body)) return refusalAnswer(body)
     const slot = await this.#slots.wait(client)
-    if (isRefusal(slot)) return answerOf(slot)
+    if (isRefusal(slot)) return refusalAnswer(slot)
     try {
       const query = read(Buffer.from(body).toString())
       return typeof query === 'string' ? textAnswer(400, query) : jsonAnswer(200, await this.#look(query))

@@ -8,14 +8,20 @@ import { type Tag, tagOf } from '../../format/tag.js'
 import type { Request } from '../../http/exchange.js'
 import { ItemVerifier } from '../../proof/item-verifier.js'
 import type { ItemSigner } from '../../proof/sign.js'
-import { answerOf, closedAnswer, textAnswer, tooLarge, type UploadAnswer } from '../calls/upload-answers.js'
+import {
+  closedAnswer,
+  refusalAnswer,
+  textAnswer,
+  tooLarge,
+  type UploadAnswer,
+} from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
+import type { ItemCharge } from '../charging/charging.js'
+import { freeCharge, freeExhausted } from '../charging/charging.js'
 import type { AcceptTerms } from '../intake/accept-terms.js'
 import { Assembly } from '../intake/assembly.js'
 import { lengthOf, type SingleUploadParts, tooManyUploads } from '../intake/single-upload.js'
 import type { FreePools } from '../records/free-pools.js'
-import type { ItemCharge } from '../charging/charging.js'
-import { freeCharge, freeExhausted } from '../charging/charging.js'
 import { RawBody } from './raw-body.js'
 import { ownTagBytes, wantedTags } from './raw-tags.js'
 import type { BroughtPayment, TrackedPayment, UsdcUploads } from './usdc-uploads.js'
@@ -146,8 +152,8 @@ export class RawUpload {
   }
 
   /** Free bytes are counted for the client's address alone: who signs is always the service. */
-  #free({ sizeBytes }: RawRequest, { range }: Uploader): Promise<ItemCharge | undefined> {
-    return freeCharge(this.parts.pools, { range }, sizeBytes)
+  #free({ sizeBytes }: RawRequest, { address }: Uploader): Promise<ItemCharge | undefined> {
+    return freeCharge(this.parts.pools, { range: address }, sizeBytes)
   }
 
   async #verified(
@@ -178,7 +184,7 @@ export class RawUpload {
     const digest = createHash('sha256').update(encodeTags(wish.tags))
     const { arriving, folder, memory } = this.parts
     const holder = arriving.enter({
-      client: uploader.range,
+      client: uploader.address,
       hasPlace: false,
       isPaid: false,
       drop: () => {
@@ -191,7 +197,7 @@ export class RawUpload {
       if (crowded === undefined) arriving.grow(holder, bytes, 0)
       return crowded
     }
-    const client = (): string => uploader.range ?? ''
+    const client = (): string => uploader.address ?? ''
     const share = new MemoryShare(memory, client, () => body.move(), true)
     const waiting = new MemoryShare(memory, client, () => {
       waiting.leave()
@@ -216,7 +222,7 @@ export class RawUpload {
       if (!(arrived instanceof RawBody)) {
         await onBroken?.()
         if (!isRefusal(arrived)) return arrived
-        return arrived.refused === 'too-large' ? onMore : answerOf(arrived)
+        return arrived.refused === 'too-large' ? onMore : refusalAnswer(arrived)
       }
       arriving.setBusy(holder, true)
       share.pin()

@@ -104,11 +104,11 @@ async function freeFor(
   const address = addressShape.test(given) ? given : ''
   const isHex = /^0x[0-9a-f]{40}$/i.test(address)
   const wallet = isHex ? checksumAddress(Buffer.from(address.slice(2), 'hex')) : address
-  const { range } = uploaderOf(request, clients, undefined)
+  const { address: from } = uploaderOf(request, clients, undefined)
   // Who asks too often gets what this machine knows.
-  await turns.run(clients.of(request).address, () => pools.refresh(wallet, range))
-  const bytesRemaining = pools.left(wallet, range)
-  const rangeBytesRemaining = bytesRemaining === null ? null : pools.leftOfRange(range)
+  await turns.run(clients.of(request).address, () => pools.refresh(wallet, from))
+  const bytesRemaining = pools.left(wallet, from)
+  const rangeBytesRemaining = bytesRemaining === null ? null : pools.leftOfRange(from)
   return { bytesRemaining, rangeBytesRemaining, itemOverheadBytes: pools.rules.itemOverheadBytes ?? 0 }
 }
 

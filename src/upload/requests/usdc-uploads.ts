@@ -10,9 +10,9 @@ import type { Request } from '../../http/exchange.js'
 import type { UsdcAnswer, UsdcOrder, UsdcPort } from '../../payment/credits-port.js'
 import { jsonAnswer, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
-import { lengthOf, type SingleUpload } from '../intake/single-upload.js'
 import type { Purchase, Sale, Sales } from '../charging/sales.js'
 import { elsewhereAnswer, type ServiceOfSeveral } from '../charging/several-services.js'
+import { lengthOf, type SingleUpload } from '../intake/single-upload.js'
 import { type PaymentEnd, UnsettledPayments } from './unsettled-payments.js'
 
 export interface UsdcUploadsParts {

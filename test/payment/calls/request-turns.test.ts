@@ -4,13 +4,13 @@ import t from 'tap'
 import { systemClock } from '../../../src/actor/clock.js'
 import { addressOf, answer } from '../../../src/actor/mailbox-address.js'
 import { isRefusal, type Refusal } from '../../../src/format/refusal.js'
-import { Turns } from '../../../src/payment/calls/request-turns.js'
+import { RequestTurns } from '../../../src/payment/calls/request-turns.js'
 
 let nowMs = 0
 const clock = { ...systemClock, monotonic: () => nowMs }
 
 t.test('messages are answered between a few questions, and not behind all of them', async (t) => {
-  const turns = new Turns(clock)
+  const turns = new RequestTurns(clock)
   const { port1, port2 } = new MessageChannel()
   let answered = 0
   let behind = -1
@@ -33,7 +33,7 @@ t.test('messages are answered between a few questions, and not behind all of the
 })
 
 t.test('who asks much waits behind who asks little, and is told so', async (t) => {
-  const turns = new Turns(clock)
+  const turns = new RequestTurns(clock)
   const order: string[] = []
   let refused = 0
   const ask = async (client: string): Promise<void> => {
@@ -52,7 +52,7 @@ t.test('who asks much waits behind who asks little, and is told so', async (t) =
 })
 
 t.test('all together are bounded', async (t) => {
-  const turns = new Turns(clock)
+  const turns = new RequestTurns(clock)
   const faults = new Map<string, number>()
   await Promise.all(
     Array.from({ length: 3000 }, async (_, at) => {
@@ -67,7 +67,7 @@ t.test('all together are bounded', async (t) => {
 })
 
 t.test('a service that was known does not wait, for a minute', async (t) => {
-  const turns = new Turns(clock)
+  const turns = new RequestTurns(clock)
   let begun = 0
   const count = (over: (() => void) | Refusal): void => {
     begun += 1
@@ -92,7 +92,7 @@ t.test('four are under way at a time; one that waits for others lets those behin
     held.push(then)
     return { cancel: () => undefined }
   }
-  const turns = new Turns({ ...clock, after })
+  const turns = new RequestTurns({ ...clock, after })
   const overs: (() => void)[] = []
   for (let at = 0; at < 7; at += 1)
     void turns.begin(`client ${at}`, undefined).then((over) => isRefusal(over) || overs.push(over))
@@ -112,7 +112,7 @@ t.test('four are under way at a time; one that waits for others lets those behin
 })
 
 t.test('who leaves before its turn has asked for nothing', async (t) => {
-  const turns = new Turns({ ...clock, after: () => ({ cancel: () => undefined }) })
+  const turns = new RequestTurns({ ...clock, after: () => ({ cancel: () => undefined }) })
   const overs = await Promise.all(['a', 'b', 'c', 'd'].map((client) => turns.begin(client, undefined)))
   const left = new AbortController()
   const gone = turns.begin('e', undefined, left.signal)

@@ -6,10 +6,10 @@ import { silentLog } from '../../../src/actor/log.js'
 import { type Id, idOfBytes } from '../../../src/format/id.js'
 import { sha256 } from '../../../src/proof/digest.js'
 import { DurableLog } from '../../../src/store/segments/durable-log.js'
+import { Sales } from '../../../src/upload/charging/sales.js'
 import { openIntake } from '../../../src/upload/intake/open-intake.js'
 import { FreePools, type FreeReservation } from '../../../src/upload/records/free-pools.js'
 import { type LoggedUpload, openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
-import { Sales } from '../../../src/upload/charging/sales.js'
 import { rigOf, rules } from './bundler-rig.js'
 
 const stranger: FreeReservation = { keys: ['w:stranger', 'r:20.1.1.1'], bytes: 1 }

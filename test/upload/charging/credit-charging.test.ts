@@ -15,16 +15,16 @@ import { nativeAddress, normalizedAddress } from '../../../src/proof/owner-addre
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
 import type { Environment } from '../../../src/store/lmdb.js'
 import { DurableLog } from '../../../src/store/segments/durable-log.js'
-import { openIntake } from '../../../src/upload/intake/open-intake.js'
-import { readAnnouncement } from '../../../src/upload/news/read-announcement.js'
-import { FreePools } from '../../../src/upload/records/free-pools.js'
-import { type LoggedUpload, openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
 import type { ItemCharge } from '../../../src/upload/charging/charging.js'
 import { CreditCharging, recordUnsettled } from '../../../src/upload/charging/credit-charging.js'
 import { KnownPosters } from '../../../src/upload/charging/known-posters.js'
 import { neverPosted } from '../../../src/upload/charging/network-posts.js'
 import { RepostCheck } from '../../../src/upload/charging/repost-check.js'
 import { Sales } from '../../../src/upload/charging/sales.js'
+import { openIntake } from '../../../src/upload/intake/open-intake.js'
+import { readAnnouncement } from '../../../src/upload/news/read-announcement.js'
+import { FreePools } from '../../../src/upload/records/free-pools.js'
+import { type LoggedUpload, openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
 import { eventually } from '../../eventually.js'
 
 const oldItems = (environment: Environment): RepostCheck =>
@@ -35,7 +35,7 @@ const item = signItem(ed25519Signer(Buffer.alloc(32, 7)), {}, payload)
 const parsed = parseItemHeader(item)
 if (parsed === 'more' || isRefusal(parsed)) throw new Error('the item of this test is none')
 const header = parsed
-const uploader = { range: undefined, paidBy: [], token: undefined }
+const uploader = { address: undefined, paidBy: [], token: undefined }
 const log = createLog('silent', 'test')
 
 interface Rig {
@@ -304,7 +304,7 @@ t.test('an item is read first where too many others have their credits checked',
       systemClock,
       end.signal,
     )
-    return charging.foresee(header, 1_000_000, { ...uploader, range: '198.51.100.7' })
+    return charging.foresee(header, 1_000_000, { ...uploader, address: '198.51.100.7' })
   }
   t.equal(await foreseen(refuse('busy', 'self', 'too many wait')), undefined)
   t.equal(await foreseen(refuse('late', 'self', 'it has waited for too long')), undefined)

@@ -11,7 +11,7 @@ import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
 import type { UpstreamClient } from '../../../src/source/upstream/upstream-client.js'
 import { NetworkPosts, type PostedItem } from '../../../src/upload/charging/network-posts.js'
 import { Sharing } from '../../../src/upload/charging/sharing.js'
-import { UnaskedItems } from '../../../src/upload/charging/unchecked-items.js'
+import { UncheckedItems } from '../../../src/upload/charging/unchecked-items.js'
 import { HandClock } from '../../http/hand-clock.js'
 
 const idOf = (number: number): Id => {
@@ -50,7 +50,7 @@ const ask = (earlier: NetworkPosts, number: number, more: Partial<PostedItem> = 
     client: stranger,
     isAtHome: false,
     bytes: 1000,
-    mayGoUnasked: true,
+    mayGoUnchecked: true,
     ...more,
   })
 
@@ -81,7 +81,7 @@ t.test('credits are shared and taken back while strangers post public items of t
   }
   const actFrom = (range: string, isHome: boolean) =>
     new Sharing(credits, earlier, { isHome: () => isHome }, systemClock).act(header, {
-      range,
+      address: range,
       paidBy: [],
       token: undefined,
     })
@@ -153,7 +153,7 @@ t.test('where nobody states anything little is taken, and from the home of its o
   t.equal(await ask(earlier, 1, home), false)
   t.equal(await ask(earlier, 2, home), false)
   t.match(await ask(earlier, 3, home), { refused: 'upstream' }, 'not for ever')
-  t.match(await ask(earlier, 3, { ...home, bytes: 1, mayGoUnasked: false }), { refused: 'upstream' })
+  t.match(await ask(earlier, 3, { ...home, bytes: 1, mayGoUnchecked: false }), { refused: 'upstream' })
   t.equal(await ask(earlier, 3, { ...home, client: '203.0.113.5' }), false, 'another home')
   clock.jump(3_600_000)
   t.equal(await ask(earlier, 4, home), false, 'an hour later')
@@ -197,7 +197,7 @@ t.test('orders that come to nothing ask no gateway, or soon none any more', asyn
     const item = signItem(ed25519Signer(Buffer.alloc(32, 7)), { tags: all }, Buffer.from(`${number}`))
     const header = parseItemHeader(item)
     if (header === 'more' || isRefusal(header)) throw new Error('the item of this test is none')
-    return sharing.act(header, { range: stranger, paidBy: [], token: undefined })
+    return sharing.act(header, { address: stranger, paidBy: [], token: undefined })
   }
   const other = 'B'.repeat(43)
   for (const [number, tags] of [
@@ -222,11 +222,11 @@ t.test('orders that come to nothing ask no gateway, or soon none any more', asyn
 })
 
 t.test('where strangers fill the line, an owner at home has what his own new items earn', async (t) => {
-  const unasked = new UnaskedItems(new HandClock())
-  t.notOk(unasked.take('home', 1, true))
-  unasked.isNew('home')
-  for (let item = 0; item < 4; item += 1) t.ok(unasked.take('home', 1, true))
-  t.notOk(unasked.take('home', 1, true))
-  t.ok(unasked.take('home', 2 ** 20 * 256, false), 'more is for the time when gateways are away')
-  t.notOk(unasked.take('home', 1, false))
+  const unchecked = new UncheckedItems(new HandClock())
+  t.notOk(unchecked.take('home', 1, true))
+  unchecked.noteNew('home')
+  for (let item = 0; item < 4; item += 1) t.ok(unchecked.take('home', 1, true))
+  t.notOk(unchecked.take('home', 1, true))
+  t.ok(unchecked.take('home', 2 ** 20 * 256, false), 'more is for the time when gateways are away')
+  t.notOk(unchecked.take('home', 1, false))
 })

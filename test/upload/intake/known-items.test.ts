@@ -21,7 +21,7 @@ t.test('an item in a block is refused, but not where its receipt may be found el
     selling: { sales: { openOf: () => undefined } },
     isInBlock: () => true,
     listing: { receiptOf: async () => stated },
-    store: {
+    objectStore: {
       get refusal() {
         return closed
       },

@@ -12,12 +12,12 @@ import { sha256 } from '../../../src/proof/digest.js'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
 import { DurableLog } from '../../../src/store/segments/durable-log.js'
 import type { UploadAnswer } from '../../../src/upload/calls/upload-answers.js'
-import { BundleScan } from '../../../src/upload/intake/bundle-scan.js'
-import { insideIds } from '../../../src/upload/intake/inside-ids.js'
-import { type AcceptedItem, openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
 import { neverPosted } from '../../../src/upload/charging/network-posts.js'
 import { Sales } from '../../../src/upload/charging/sales.js'
 import { ServicePosts } from '../../../src/upload/charging/service-posts.js'
+import { BundleScan } from '../../../src/upload/intake/bundle-scan.js'
+import { insideIds } from '../../../src/upload/intake/inside-ids.js'
+import { type AcceptedItem, openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
 import { eventually } from '../../eventually.js'
 import { answered, type RigOptions, requestOf, type UploadRig, uploadRig } from '../upload-rig.js'
 import { salesByHand } from '../usdc-sales.js'
@@ -152,7 +152,7 @@ t.test('an order about credits that lies in a bundle is not given', async (t) =>
     bytes: 0,
     client: '203.0.113.9',
     isAtHome: true,
-    mayGoUnasked: false,
+    mayGoUnchecked: false,
   }
   t.equal(await earlier.wasPosted(posted), true)
   t.equal(await earlier.wasPosted({ ...posted, id: idOf(itemOf('another')) }), false)
@@ -262,15 +262,15 @@ t.test('bundles that a start has found are noted, and until then strangers wait'
   accept(free, 3, { winc: '0' })
   const earlier = new ServicePosts(noting, undefined, neverPosted)
   const posted = { id: idOf(charged), wallet: 'w', bytes: 1, client: '203.0.113.9' }
-  const isKnown = (isAtHome: boolean, mayGoUnasked = true) =>
-    earlier.wasPosted({ ...posted, isAtHome, mayGoUnasked })
+  const isKnown = (isAtHome: boolean, mayGoUnchecked = true) =>
+    earlier.wasPosted({ ...posted, isAtHome, mayGoUnchecked: mayGoUnchecked })
   t.match(await isKnown(false), { refused: 'busy' })
   t.match(await isKnown(true, false), { refused: 'busy' }, 'nor are credits shared')
   t.equal(await isKnown(true), false, 'who posts from home does not')
   noting.start()
   await eventually('all is noted', () => !noting.isBehind)
   t.equal(await isKnown(false), true, 'in a bundle')
-  const another = { ...posted, id: idOf(itemOf('another')), isAtHome: false, mayGoUnasked: true }
+  const another = { ...posted, id: idOf(itemOf('another')), isAtHome: false, mayGoUnchecked: true }
   t.equal(await earlier.wasPosted(another), false)
   for (const item of [early, charged, free, itemOf('others 599')])
     t.equal(uploads.scannedBundleOf(idOf(item))?.id, one.id)

@@ -6,7 +6,7 @@ import { isRefusal } from '../../../src/format/refusal.js'
 import { DurableLog, durableLogDefaults } from '../../../src/store/segments/durable-log.js'
 import type { LogDraft } from '../../../src/store/segments/log-draft.js'
 import { logFileName } from '../../../src/store/segments/log-file.js'
-import { answerOf } from '../../../src/upload/calls/upload-answers.js'
+import { refusalAnswer } from '../../../src/upload/calls/upload-answers.js'
 import { Spool } from '../../../src/upload/intake/spool.js'
 import { DiskRoom } from '../../../src/upload/room/disk-room.js'
 import { random } from '../../property.js'
@@ -137,7 +137,7 @@ t.test('a disk that gets full in the middle is said so, and leaves nothing behin
     for (let piece = 0; piece < 5; piece += 1) spool.write(bytes)
     const kept = await spool.appendToLog(createHash('sha256').digest(), Buffer.from('{}'))
     if (!isRefusal(kept)) throw new Error(`it was kept on a full disk (${broken})`)
-    const { status, text, lines } = answerOf(kept)
+    const { status, text, lines } = refusalAnswer(kept)
     t.strictSame([status, text], [503, 'the disk is full'], broken)
     t.match(lines, 'Retry-After')
     disk.fault = () => undefined

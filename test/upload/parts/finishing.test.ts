@@ -23,7 +23,7 @@ import { eventually } from '../../eventually.js'
 
 const disk = { leftBytes: 1e15, expect: () => undefined }
 const logOptions = { fileBytes: 2 ** 24, sharedMaxBytes: 1024, growBytes: 2 ** 20 }
-const uploader = { range: undefined, token: undefined, paidBy: [] }
+const uploader = { address: undefined, token: undefined, paidBy: [] }
 const honest = '203.0.113.7'
 
 interface Scene {

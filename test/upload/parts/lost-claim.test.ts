@@ -26,7 +26,7 @@ t.test('a claim whose record was not written is not kept up', async (t) => {
     close: async () => undefined,
   } as unknown as PostgresUploads
   const records = new SharedRecords(uploads, async () => false, { ...systemClock, every }, silentLog)
-  const uploader = { range: undefined, token: undefined, paidBy: [] }
+  const uploader = { address: undefined, token: undefined, paidBy: [] }
   await t.rejects(records.claim('upload', uploader), EngineAway)
   for (const act of acts) act()
   t.strictSame(stayed, [], 'it ends, so that any machine may claim it')

@@ -136,7 +136,7 @@ async function scene(
     async attempt() {
       const live = open.live(upload)
       if (live === undefined) throw new Error('it is over')
-      return open.finish(upload, live, { range: undefined, token: undefined, paidBy: [] })
+      return open.finish(upload, live, { address: undefined, token: undefined, paidBy: [] })
     },
   }
   t.teardown(async () => {

@@ -4,9 +4,9 @@ import t from 'tap'
 import type { ItemHeader } from '../../../src/format/item.js'
 import { ethereumSigner } from '../../../src/proof/sign.js'
 import type { Uploader } from '../../../src/upload/calls/uploader.js'
+import { freeUserOf } from '../../../src/upload/charging/charging.js'
 import { FreePools, type FreeUser } from '../../../src/upload/records/free-pools.js'
 import { openUploadTables } from '../../../src/upload/records/uploads.js'
-import { freeUserOf } from '../../../src/upload/charging/charging.js'
 
 const rules = { itemMaxBytes: 1000, walletBytes: 1000, rangeBytes: 1000, exemptWallets: [] }
 
@@ -112,7 +112,7 @@ t.test(
     t.teardown(() => environment.close())
     const pools = new FreePools(environment, rules)
     const name = '0x1a642f0E3c3aF545E7AcBD38b07251B3990914F1'
-    const uploader: Uploader = { range: '198.51.100.7', paidBy: [], token: undefined }
+    const uploader: Uploader = { address: '198.51.100.7', paidBy: [], token: undefined }
     const key = ethereumSigner(Buffer.alloc(32, 1)).owner
     const takerOf = (signatureType: number, owner: Uint8Array): FreeUser => {
       return freeUserOf({ signatureType, owner } as ItemHeader, uploader)
@@ -127,9 +127,9 @@ t.test(
       environment.write(() => pools.record(taken))
     }
     take(takerOf(3, key), 500)
-    t.equal(pools.left(name, uploader.range), 500)
+    t.equal(pools.left(name, uploader.address), 500)
     for (const taker of typed) take(taker, 100)
-    t.equal(pools.left(name, uploader.range), 500, 'what the other wallet has taken is not forgotten')
+    t.equal(pools.left(name, uploader.address), 500, 'what the other wallet has taken is not forgotten')
     const { most } = await pools.listed(10)
     const [user = ''] = most
       .filter(({ name: of }) => of.startsWith(one?.wallet ?? '?'))
