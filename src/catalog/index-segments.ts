@@ -1,3 +1,4 @@
+import { IdSearch } from '../index/id-search.js'
 import { mergesDue } from '../index/segment-keeper.js'
 import type { Segments } from '../index/segment-list.js'
 import type { Table } from '../store/lmdb.js'
@@ -57,6 +58,9 @@ export class IndexSegments {
   readonly removed: RemovedRows
   #live: readonly LiveSegment[] = []
   #changes = -1
+  /** Looks for ids in `#searched`. */
+  #search = new IdSearch([])
+  #searched: readonly LiveSegment[] = this.#live
   #isFresh = false
   /** Only this thread changes them, and says so with `changed`: it need not ask. */
   isOwn = false
@@ -123,7 +127,14 @@ export class IndexSegments {
   /** The row with this id (32 bytes): the newest segments first. */
   find(id: Uint8Array): FoundInSegment | undefined {
     const live = this.all()
+    if (this.#searched !== live) {
+      this.#search = new IdSearch(live.map(({ segment }) => segment))
+      this.#searched = live
+    }
+    const search = this.#search
+    search.begin(id)
     for (let at = live.length - 1; at >= 0; at -= 1) {
+      if (!search.mayHave(at)) continue
       const one = live[at] as LiveSegment
       const row = findIn(one, id)
       if (row >= 0) return { live: one, row }

@@ -92,13 +92,14 @@ export class SegmentIds {
     const first = firstOf(id)
     const mayBeThere = survey?.filter.has(first, mixed(first, restOf(id))) !== false
     if (!mayBeThere && this.#known === live) return undefined
+    if (mayBeThere) return this.segments.find(id)
     for (let at = live.length - 1; at >= 0; at -= 1) {
       const one = live[at] as LiveSegment
-      if (!mayBeThere && survey?.known.has(one.number) === true) continue
+      if (survey?.known.has(one.number) === true) continue
       const row = findIn(one, id)
       if (row >= 0) return { live: one, row }
     }
-    if (!mayBeThere && live.every(({ number }) => survey?.known.has(number) === true)) this.#known = live
+    if (live.every(({ number }) => survey?.known.has(number) === true)) this.#known = live
     return undefined
   }
 

@@ -24,6 +24,17 @@ export class DamagedSegment extends Error {
   }
 }
 
+/** A part of a file in mapped memory, for who reads single bytes of it often. Valid until the file is closed. */
+export interface MappedPart {
+  readonly bytes: Uint8Array
+  /** Where it begins in `bytes`. */
+  readonly at: number
+  /** By page: 1 where it was compared with its checksum. No byte of another page may be believed, or read: its disk may fail. */
+  readonly sound: Uint8Array
+  /** The page that `bytes` begin with. */
+  readonly page: number
+}
+
 /** What it reads; undefined where a damaged page is needed for it. */
 export function unlessDamaged<Found>(read: () => Found): Found | undefined {
   try {
@@ -90,6 +101,19 @@ export class CheckedFile {
     if (end > (index + 1) * windowBytes) return this.#copy(start, end)
     this.bytes = this.#windows[index] ?? this.#window(index)
     return start - index * windowBytes
+  }
+
+  /** The bytes from `start` to `end` as they lie in memory; undefined where they do not, or not in one piece. */
+  part(start: number, end: number): MappedPart | undefined {
+    const index = Math.floor(start / windowBytes)
+    if (this.copies || end > (index + 1) * windowBytes) return undefined
+    const bytes = this.#windows[index] ?? this.#window(index)
+    return {
+      bytes,
+      at: start - index * windowBytes,
+      sound: this.#sound,
+      page: (index * windowBytes) / pageBytes,
+    }
   }
 
   /** Compares a page with its checksum. Throws a DamagedSegment. */

@@ -14,10 +14,10 @@ export const entryBytes = 6
 const entryBits = 48
 
 /** A bucket of no more entries is looked at from its beginning to its end. */
-const fewEntries = 64
+export const fewEntries = 64
 
 /** An entry: 48 bits. */
-function valueAt(bytes: Uint8Array, at: number): number {
+export function valueAt(bytes: Uint8Array, at: number): number {
   const high = ((bytes[at] as number) << 8) | (bytes[at + 1] as number)
   const low =
     ((bytes[at + 2] as number) << 24) |
@@ -28,7 +28,7 @@ function valueAt(bytes: Uint8Array, at: number): number {
 }
 
 /** A number of the table of buckets: u32, little-endian. */
-function wordAt(bytes: Uint8Array, at: number): number {
+export function wordAt(bytes: Uint8Array, at: number): number {
   const [low, high] = [(bytes[at] as number) | ((bytes[at + 1] as number) << 8), bytes[at + 3] as number]
   return (low | ((bytes[at + 2] as number) << 16) | (high << 24)) >>> 0
 }

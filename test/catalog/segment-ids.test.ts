@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { IndexSegments } from '../../src/catalog/index-segments.js'
 import { SegmentIds } from '../../src/catalog/segment-ids.js'
-import type { LiveSegment } from '../../src/catalog/segment-rows.js'
+import type { FoundInSegment, LiveSegment } from '../../src/catalog/segment-rows.js'
 import { DamagedSegment } from '../../src/index/checked-file.js'
 
 const idOf = (at: number): Buffer => {
@@ -36,8 +36,13 @@ function counted(number: number, from: number, count: number) {
 }
 
 /** `live`: gives another list whenever one of them is another. */
-const over = (live: () => readonly LiveSegment[]): SegmentIds =>
-  new SegmentIds({ all: live } as unknown as IndexSegments)
+const over = (live: () => readonly LiveSegment[]): SegmentIds => {
+  const find = (id: Uint8Array): FoundInSegment | undefined => {
+    const found = [...live()].reverse().map((one) => ({ live: one, row: one.segment.find(id) }))
+    return found.find(({ row }) => row >= 0)
+  }
+  return new SegmentIds({ all: live, find } as unknown as IndexSegments)
+}
 
 t.test('what segments have is remembered some ids at a time, and found meanwhile', async (t) => {
   const [one, other] = [counted(1, 0, 5000), counted(2, 10_000, 5000)]
