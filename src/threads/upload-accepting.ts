@@ -84,7 +84,7 @@ export function openUploadAccepting(
   const watching = { clock: systemClock, logger: log, closing: closing.signal }
   const known = openKnown(tools, records, inBlock, blockedOwners)
   const money = openMoney(given, tools, records, known.scan)
-  const { credits, charging, sharing } = money
+  const { charging, sharing } = money
   const bought = sellerOf(money)
   const selling = new OpenSales({ sales, log: intake, ...watching, ...bought })
   const stored = openStoredUploads(given, tools, records, signing, {
@@ -113,7 +113,6 @@ export function openUploadAccepting(
   })
   return {
     ...bought,
-    ...(credits === undefined ? {} : { credits }),
     intake: itemIntake,
     announcer,
     selling,
@@ -246,10 +245,15 @@ interface Money extends Pick<ServiceLine, 'credits' | 'usdc'> {
 
 /** How items are sold one by one, and by which of several services. */
 function sellerOf({
+  credits,
   usdc,
   service,
-}: Pick<Money, 'usdc' | 'service'>): Pick<UploadAccepting, 'usdc' | 'service'> {
-  return { ...(usdc === undefined ? {} : { usdc }), ...(service === undefined ? {} : { service }) }
+}: Pick<Money, 'credits' | 'usdc' | 'service'>): Pick<UploadAccepting, 'credits' | 'usdc' | 'service'> {
+  return {
+    ...(credits === undefined ? {} : { credits }),
+    ...(usdc === undefined ? {} : { usdc }),
+    ...(service === undefined ? {} : { service }),
+  }
 }
 
 /**

@@ -76,6 +76,8 @@ export interface RigOptions {
   readonly outcome?: UsdcPort['outcome']
   /** How it settles such a payment. */
   readonly pay?: UsdcPort['pay']
+  /** How it spends what is reserved for an item. */
+  readonly settle?: CreditsPort['settle']
   /** What the disk has for what arrives; absent: plenty. */
   readonly leftBytes?: () => number
   /** Uploads in parts that other machines have, too. */
@@ -111,6 +113,7 @@ export async function uploadRig(
     look,
     pay,
     outcome,
+    settle,
     leftBytes = () => 1e12,
     shared,
     partsMaxBytes = 1e10,
@@ -135,7 +138,7 @@ export async function uploadRig(
       'reserve',
       isRich ? { paid: true, winc: '5' } : { paid: false, winc: '5', isUnknownWallet: false },
     ),
-    settle: tell('settle', { winc: '5' }),
+    settle: settle ?? tell('settle', { winc: '5' }),
     refund: tell('refund', { winc: '5' }),
     withdraw: tell('withdraw', { winc: '5' }),
     approve: tell('approve', refuse('busy', 'self', 'not here')),
@@ -174,7 +177,7 @@ export async function uploadRig(
     verdicts: { verdictNow: async (signed) => verifyItemMessage(signed, signed.message) },
     charging: new CreditCharging(pools, credits, uploads.environment, old, systemClock, closing.signal),
     announcer: new ItemAnnouncer(undefined, closing.signal),
-    selling: new OpenSales({ sales, clock: systemClock, logger: silentLog, log, usdc }),
+    selling: new OpenSales({ sales, clock: systemClock, logger: silentLog, log, usdc, credits }),
     signing,
     ...(store === undefined ? {} : { objectStore: store }),
     ...(turns === undefined ? {} : { freeTurns: new FreeTurns(pools, turns, systemClock) }),

@@ -1,15 +1,15 @@
-import { type Clock, pause, toGrid } from '../../actor/clock.js'
+import { type Clock, pause, toGrid, withinTime } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import type { Id } from '../../format/id.js'
-import { isRefusal } from '../../format/refusal.js'
-import type { UsdcPort } from '../../payment/credits-port.js'
+import { isRefusal, refuse } from '../../format/refusal.js'
+import type { CreditsPort, UsdcPort } from '../../payment/credits-port.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
 import { diskAnswer, fixedAnswers, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { AnnouncedItem } from '../news/item-announcer.js'
 import { readAnnouncement } from '../news/read-announcement.js'
 import type { Receipt } from '../records/receipt.js'
 import type { AcceptedItem, SaleFacts } from '../records/uploads.js'
-import type { Purchase, Sale, Sales } from './sales.js'
+import type { PaidFacts, Purchase, Sale, Sales, Unsettled } from './sales.js'
 import type { ServiceOfSeveral } from './several-services.js'
 
 export interface OpenSalesParts {
@@ -17,6 +17,8 @@ export interface OpenSalesParts {
   readonly log: Pick<DurableLog, 'folder' | 'release'>
   /** Absent: no USDC is taken. */
   readonly usdc?: Pick<UsdcPort, 'outcome'>
+  /** Absent: nothing is reserved for items. */
+  readonly credits?: Pick<CreditsPort, 'settle'>
   /** Absent: this upload service is the only one. */
   readonly service?: Pick<ServiceOfSeveral, 'name'>
   readonly clock: Clock
@@ -26,12 +28,18 @@ export interface OpenSalesParts {
 /** An order to settle that nobody knows of may still be on its way to a payment service elsewhere for so long. */
 const onWayMs = 90_000
 const againMs = 2000
+/** For the payment service to answer that a payment is spent. */
+const spendMs = 5000
+
+const late = refuse('late', 'self', 'the payment service does not answer')
 
 const settling = textAnswer(
   503,
   'A payment for this item is being settled: retry with the same payment',
   '\r\nRetry-After: 2',
 )
+
+const open: Unsettled = { answer: settling, isOpen: true }
 
 /** Items that are paid in USDC and stored, and accepted when their payment was settled: each has a `Sale` until then. */
 export class OpenSales {
@@ -65,16 +73,29 @@ export class OpenSales {
    * payment service has answered the only order for it, so none is on its way.
    */
   async became(sale: Sale, isArrived: boolean): ReturnType<Purchase['settle']> {
-    const { usdc, clock, service } = this.parts
-    const { payment, itemId, bytes } = sale
-    const open = { answer: settling, isOpen: true }
+    const { usdc, clock } = this.parts
+    const { payment, itemId, bytes, service = this.parts.service?.name } = sale
     if (usdc === undefined) return open
-    const named = service === undefined ? {} : { service: service.name }
+    const named = service === undefined ? {} : { service }
     const outcome = await usdc.outcome({ payment, itemId, bytes, ...named })
     if (isRefusal(outcome)) return open
     if (outcome.paid) return outcome
     const mayCome = !isArrived && outcome.state === 'unknown' && clock.now() - sale.openedMs < onWayMs
     return outcome.state === 'open' || mayCome ? open : { answer: fixedAnswers.unpaid, isOpen: false }
+  }
+
+  /**
+   * Before the item of a settled payment is accepted: spends what is reserved for it. Afterwards nobody refunds the payment,
+   * however long the acceptance takes. An answer: it is refunded, or that is not known now.
+   */
+  async spend(sale: Sale, { winc }: Pick<PaidFacts, 'winc'>): Promise<Unsettled | undefined> {
+    const { credits, clock } = this.parts
+    if (credits === undefined || winc === '0') return undefined
+    const spent = await withinTime(clock, spendMs, credits.settle(sale.itemId), late)
+    if (isRefusal(spent)) return open
+    if (spent.winc !== '0') return undefined
+    const became = await this.became(sale, true)
+    return 'answer' in became ? became : open
   }
 
   /** Continues open sales whose clients have left, until `closing`. `resume` decides one. */
@@ -96,7 +117,7 @@ export class OpenSales {
 
 /** The record of a sale in the log. */
 export function saleFacts(purchase: Purchase, id: Id): SaleFacts {
-  const { payment, units, bytes, identifier, signed } = purchase
+  const { payment, units, bytes, identifier, service, signed } = purchase
   return {
     payment,
     units,
@@ -104,6 +125,7 @@ export function saleFacts(purchase: Purchase, id: Id): SaleFacts {
     signed,
     request: purchase.request(id),
     ...(identifier === undefined ? {} : { identifier }),
+    ...(service === undefined ? {} : { service }),
   }
 }
 

@@ -29,6 +29,8 @@ export interface Sale {
   readonly identifier?: string
   /** Of the signature (`signatureDigest`); absent in records of older releases. */
   readonly signed?: string
+  /** The upload service that began it: another one may have taken it over. */
+  readonly service?: string
   readonly openedMs: number
   readonly itemId: Id
   /** While the money may not have moved: the item as it will be accepted, whose bytes are in the log for good. */
@@ -57,6 +59,8 @@ export interface Purchase {
   readonly identifier?: string
   /** Of its signature (`signatureDigest`). */
   readonly signed: string
+  /** The upload service that sells it, where it is one of several. */
+  readonly service?: string
   /** Of the item whose id this is. */
   request(id: Id): string
   /** Why the payment cannot be taken for this. */

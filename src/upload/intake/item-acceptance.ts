@@ -58,11 +58,11 @@ export class ItemAcceptance {
     { done, sale, writeIds, signed = this.receipts.signature(accepted, 'paid') }: AcceptedWith,
   ): Promise<UploadAnswer> {
     const { announcer, charging, terms, clock, listing, scan } = this.parts
-    const afterWriting = async (isWritten: boolean): Promise<boolean> => {
+    const settle = (): void => charging.settle(accepted.id, charge)
+    const afterWriting = async (isWritten: boolean): Promise<void> => {
       if (isWritten) await listing?.list(accepted)
       if (isWritten && announced !== undefined) await announcer.announce(announced)
       if (isWritten && accepted.isBundle === true) await this.parts.opened?.(accepted.id)
-      return isWritten
     }
     const record = (id: Id): void => {
       writeIds?.()
@@ -70,13 +70,20 @@ export class ItemAcceptance {
       listing?.queue(id)
       charge.record(id)
     }
-    const written = this.tables.write(accepted, { ...charge, record }).then(afterWriting)
-    const [signature, isWritten] = await Promise.all([signed, withinTime(clock, patienceMs, written, 'late')])
+    const written = this.tables.write(accepted, { ...charge, record })
+    const inTime = <T>(step: Promise<T>): Promise<T | 'late'> =>
+      withinTime(clock, patienceMs, step, 'late' as const)
+    // What comes after the tables goes on by itself: a large bundle takes long to be listed.
+    const followed = inTime(written.then(afterWriting))
+    const [signature, isWritten] = await Promise.all([signed, inTime(written), followed])
     if (isWritten === false) return endingAnswer
     // The record in the log suffices for a receipt. Tables and index follow when the disk accepts changes.
-    if (isWritten === 'late' && charge.isLogged !== true) return waitingAnswer
+    if (isWritten === 'late' && charge.isLogged !== true) {
+      void written.then((isLate) => isLate && settle())
+      return waitingAnswer
+    }
     const receipt = receiptOf({ ...accepted, timestamp: accepted.receivedMs }, signature, terms)
-    charging.settle(accepted.id, charge)
+    settle()
     this.parts.receiptNews?.announce(receipt, accepted)
     return jsonAnswer(200, { ...receipt, ...done, ...saleFields(receipt, sale) }, sale?.paid?.lines)
   }

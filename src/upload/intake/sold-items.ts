@@ -1,8 +1,7 @@
 import type { Id } from '../../format/id.js'
 import type { FirstSale } from '../../payment/credits-port.js'
 import { fixedAnswers, type UploadAnswer } from '../calls/upload-answers.js'
-import type { ItemCharge } from '../charging/charging.js'
-import { recordUnsettled } from '../charging/credit-charging.js'
+import { type ItemCharge, noCharge } from '../charging/charging.js'
 import type { OpenSales } from '../charging/open-sales.js'
 import type { Purchase, Sale } from '../charging/sales.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
@@ -119,14 +118,12 @@ export class SoldItems {
       if (!paid.isOpen) await this.#drop(sale, item)
       return (await this.#firstReceipt(paid.first)) ?? paid.answer
     }
-    const charge: ItemCharge = {
-      winc: paid.winc,
-      record: () => {
-        recordUnsettled(selling.sales.environment, item.id)
-        selling.sales.end(sale, paid)
-      },
-      refund: async () => undefined,
+    const unspent = await selling.spend(sale, paid)
+    if (unspent !== undefined) {
+      if (!unspent.isOpen) await this.#drop(sale, item)
+      return unspent.answer
     }
+    const charge: ItemCharge = { ...noCharge, record: () => selling.sales.end(sale, paid) }
     const { sale: _, ...sold } = item
     const announced = selling.announcementOf(item)
     const accepted = { ...sold, winc: paid.winc }

@@ -47,6 +47,7 @@ export interface SaleFacts {
   readonly identifier?: string
   /** Of the signature (`signatureDigest`); absent in records of older releases. */
   readonly signed?: string
+  readonly service?: string
 }
 
 /** What is kept of an item that was accepted. */

@@ -237,6 +237,7 @@ export class UsdcUploads {
       bytes: order.bytes,
       signed: signatureDigest(signature),
       ...named,
+      ...(service === undefined ? {} : { service }),
       request: requestOf,
       refuse: (why) => this.#refuse(why, order),
       settle: (itemId, sale) => this.#settle({ ...order, itemId, ...more, ...(sale && { sale }) }),
