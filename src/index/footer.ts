@@ -7,12 +7,13 @@ import type { SegmentOutput } from './segment-output.js'
  *
  *     "SLUICEIX", version u32, numbers u64 (places of `numbers`), zeros, CRC-32 of all before u32
  *
- * A flipped bit in one of the two leaves the other, and one in a checksum looks like one in its page.
+ * A flipped bit in one of the two leaves the other, and one in a checksum looks like one in its page. Version 2 has no `tops`.
  */
 export const footerBytes = 256
 const copies = 2
 const magic = Buffer.from('SLUICEIX', 'latin1')
-const version = 2
+const version = 3
+const withoutTops = 2
 const numbersAt = 12
 
 /**
@@ -31,6 +32,7 @@ const numbers = [
   'shortCodes',
   'keys',
   'keyStarts',
+  'tops',
   'end',
   'rowCount',
   'groupCount',
@@ -70,12 +72,8 @@ export function readFooter(file: CheckedFile): { footer: Footer; damagedEnd: num
   const end = ends.find(isWhole)
   const last = Math.floor((starts[0] ?? 0) / pageBytes)
   if (end === undefined) throw new DamagedSegment(file.path, last, 'is no end of a segment')
-  if (end.readUInt32LE(8) !== version) {
-    throw new Error(`${file.path} is a segment of version ${end.readUInt32LE(8)}`)
-  }
-  const footer = Object.fromEntries(
-    numbers.map((name, at) => [name, Number(end.readBigUInt64LE(numbersAt + at * 8))]),
-  ) as Footer
+  const footer = numbersOf(end)
+  if (footer === undefined) throw new Error(`${file.path} is a segment of version ${end.readUInt32LE(8)}`)
   const sumsEnd = footer.end + 4 * Math.ceil(footer.end / pageBytes)
   const sums = file.unchecked(footer.end, sumsEnd)
   if (sums === undefined || sumsEnd + copies * footerBytes !== file.sizeBytes) {
@@ -84,6 +82,17 @@ export function readFooter(file: CheckedFile): { footer: Footer; damagedEnd: num
   file.checkBy(sums, footer.end)
   const damaged = starts.find((_, copy) => !isWhole(ends[copy]))
   return { footer, damagedEnd: damaged === undefined ? undefined : Math.floor(damaged / pageBytes) }
+}
+
+/** Undefined where it is of another version. */
+function numbersOf(end: Buffer): Footer | undefined {
+  const found = end.readUInt32LE(8)
+  if (found !== version && found !== withoutTops) return undefined
+  const names = found === version ? numbers : numbers.filter((name) => name !== 'tops')
+  const all = Object.fromEntries(
+    names.map((name, at) => [name, Number(end.readBigUInt64LE(numbersAt + at * 8))]),
+  ) as Footer
+  return found === version ? all : { ...all, tops: all.end }
 }
 
 function isWhole(end: Buffer | undefined): end is Buffer {

@@ -36,7 +36,7 @@ export class SegmentDraft {
   formNumbers: FormNumbers = new FormNumbers([])
   ids: IdTableWriter
   readonly #out: SegmentOutput
-  readonly #spools: { readonly [Name in 'blocks' | 'starts' | 'groups' | 'keys']: SectionSpool }
+  readonly #spools: { readonly [Name in 'blocks' | 'tops' | 'starts' | 'groups' | 'keys']: SectionSpool }
   readonly #groups: GroupWriter
   readonly #numbers: Numbers = {}
   #forms: readonly Form[] = []
@@ -54,11 +54,12 @@ export class SegmentDraft {
     this.#out = new SegmentOutput(path)
     this.#spools = {
       blocks: new SectionSpool(path, 'blocks'),
+      tops: new SectionSpool(path, 'tops'),
       starts: new SectionSpool(path, 'starts'),
       groups: new SectionSpool(path, 'groups'),
       keys: new SectionSpool(path, 'keys'),
     }
-    this.words = new WordWriter(this.#out, this.#spools.blocks, rowBytesOf(rowCount))
+    this.words = new WordWriter(this.#out, this.#spools, rowBytesOf(rowCount))
     this.#groups = new GroupWriter(this.#spools.groups)
     this.ids = new IdTableWriter(this.#out, rowCount)
     this.#numbers.words = 0
@@ -149,6 +150,8 @@ export class SegmentDraft {
   finish(): WrittenSegment {
     this.#begin('keyStarts')
     this.#spools.keys.moveTo(this.#out)
+    this.#begin('tops')
+    this.#spools.tops.moveTo(this.#out)
     this.#begin('end')
     const { words } = this
     const bytes = writeFooter(this.#out, {

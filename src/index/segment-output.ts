@@ -118,6 +118,13 @@ export class SectionSpool {
     this.#filled += size
   }
 
+  /** Few bytes. */
+  bytes(some: Uint8Array): void {
+    if (this.#filled + some.length > this.#piece.length) this.#flush()
+    this.#piece.set(some, this.#filled)
+    this.#filled += some.length
+  }
+
   #flush(): void {
     for (let from = 0; from < this.#filled; ) {
       from += writeSync(this.#fd, this.#piece, from, this.#filled - from)

@@ -72,6 +72,11 @@ export class WordBlockWriter {
     this.#starts[this.count] = this.#used
   }
 
+  /** The text of its first word. */
+  get first(): Uint8Array {
+    return this.#text.subarray(0, this.#starts[1])
+  }
+
   /** Writes the block, which will begin at `position` of the file, and begins the next one. */
   end(out: VarWriter, position: number): void {
     const { form, texts, starts } = this.#formed()

@@ -4,6 +4,7 @@ import type { RowList } from './row-list.js'
 import { WordBlock } from './word-block.js'
 import { blockWords } from './word-block-writer.js'
 import { compareBytes } from './word-key.js'
+import { WordTops } from './word-tops.js'
 
 /** Bytes of a block in the table: where it begins u40, words with numbers in front of it u32. */
 export const tableEntryBytes = 9
@@ -18,6 +19,7 @@ export interface WordPlace {
 export class WordTable {
   readonly #heads: WordBlock
   readonly #block: WordBlock
+  readonly #tops: WordTops
   #loaded = -1
   /** For who saves what can be read: pages of the table that are damaged hide only the words of their own blocks. */
   skipsDamage = false
@@ -29,6 +31,7 @@ export class WordTable {
     private readonly footer: Footer,
     private readonly rowBytes: number,
   ) {
+    this.#tops = new WordTops(file, footer)
     this.#heads = new WordBlock(rowBytes)
     this.#block = new WordBlock(rowBytes)
   }
@@ -70,8 +73,7 @@ export class WordTable {
 
   /** The last word that does not come behind `key`; undefined where all do. It is valid until the next call. */
   floor(key: Uint8Array): (WordPlace & { readonly words: WordBlock }) | undefined {
-    let low = 0
-    let high = this.footer.wordBlockCount
+    let [low, high] = this.#tops.around(key)
     while (low < high) {
       const middle = (low + high) >>> 1
       this.load(middle, this.#heads, 1)
@@ -107,8 +109,7 @@ export class WordTable {
 
   /** The key of the word with this number: bytes of its own. */
   key(number: number): Buffer {
-    let low = 0
-    let high = this.footer.wordBlockCount - 1
+    let [low, high] = this.skipsDamage ? [0, this.footer.wordBlockCount - 1] : this.#tops.aroundNumber(number)
     while (low < high) {
       const middle = this.#between(low, high)
       if (middle === low) break

@@ -4,6 +4,7 @@ import type { SectionSpool, SegmentOutput } from './segment-output.js'
 import { Top } from './top.js'
 import { blockWords, WordBlockWriter, type WordToWrite } from './word-block-writer.js'
 import { sharedBytes } from './word-key.js'
+import { blocksPerTop, writeTop } from './word-tops.js'
 
 /** So much more of a word than makes it differ from its neighbours: it differs from most words of other segments by that, too. */
 const slackBytes = 3
@@ -44,7 +45,7 @@ export class WordWriter {
 
   constructor(
     private readonly out: SegmentOutput,
-    private readonly table: SectionSpool,
+    private readonly tables: { readonly blocks: SectionSpool; readonly tops: SectionSpool },
     rowBytes: number,
   ) {
     this.#list = new RowListWriter(out)
@@ -113,6 +114,7 @@ export class WordWriter {
   #endBlock(): void {
     this.#bytes.reset()
     const position = this.out.position
+    if (this.blockCount % blocksPerTop === 0) writeTop(this.tables.tops, this.#firstCoded, this.#block.first)
     this.#block.end(this.#bytes, position)
     for (let rest = this.#bytes.size; ; rest = Math.floor(rest / 0x80)) {
       if (rest < 0x80) {
@@ -122,8 +124,8 @@ export class WordWriter {
       this.out.u8((rest % 0x80) + 0x80)
     }
     this.out.write(this.#bytes.written)
-    this.table.uint(position, 5)
-    this.table.uint(this.#firstCoded, 4)
+    this.tables.blocks.uint(position, 5)
+    this.tables.blocks.uint(this.#firstCoded, 4)
     this.blockCount += 1
   }
 
