@@ -8,6 +8,7 @@ import type { RootBytes } from '../source/roots/root-bytes.js'
 import type { Transactions } from '../source/roots/transaction-headers.js'
 import type { Source } from '../source/source.js'
 import type { BlobStore } from '../store/blobs.js'
+import { missingByte } from './bundle-probe.js'
 import type { KeptBundles } from './kept-bundles.js'
 
 /**
@@ -39,11 +40,21 @@ export interface BundleBytesParts {
   readonly kept?: Pick<KeptBundles, 'bring'>
 }
 
+/** How a bundle is opened, by what is known of earlier looks. */
+export interface BundleLook {
+  /** A byte that nodes did not have at the last look. */
+  readonly missing?: number | undefined
+  /** All sources get a request for the whole bundle before a node gets one for a chunk. */
+  readonly bringsFirst: boolean
+  /** Called with the offset of a byte that could not be had. */
+  broke(at: number): void
+}
+
 /**
  * Opens the data of transactions to be unbundled. It comes from the store where it is proven there or can be fetched into it.
  * Else it comes chunk by chunk from nodes, each proven before its first byte is returned. Nothing is written to disk then,
- * because a bundle may be larger than the store. `lack` is called before anything is read from nodes: where it resolves to a
- * refusal, nothing is.
+ * because a bundle may be larger than the store. Where nodes lack the chunk that `missingByte` requests, nothing else is
+ * read from them.
  */
 export function bundleBytes({ catalog, store, transactions, openRoot, whole, kept }: BundleBytesParts) {
   const openProven = async (id: Id, signal: AbortSignal): Promise<RootStream | undefined> => {
@@ -53,27 +64,63 @@ export function bundleBytes({ catalog, store, transactions, openRoot, whole, kep
     await blob.close()
     return undefined
   }
-  return async (
-    id: Id,
-    signal: AbortSignal,
-    lack?: () => Promise<Refusal | undefined>,
-  ): Promise<RootStream | Refusal> => {
-    const here = await openProven(id, signal)
-    if (here !== undefined) return here
-    // A fork may have moved it since the last look.
-    transactions.forget(id)
-    await kept?.bring(id, signal)
-    const brought = kept === undefined ? undefined : await openProven(id, signal)
-    if (brought !== undefined) return brought
-    const lacking = await lack?.()
-    if (lacking !== undefined) return lacking
-    const root = await openRoot(id, signal)
-    if (!isRefusal(root)) return streamOf(root, signal)
-    if (root.refused !== 'unknown') return root
+  const bring = async (id: Id, signal: AbortSignal): Promise<RootStream | undefined> => {
+    if (kept === undefined) return undefined
+    await kept.bring(id, signal)
+    return openProven(id, signal)
+  }
+  const openWhole = async (id: Id, signal: AbortSignal): Promise<RootStream | Refusal> => {
     const provenance = { hops: 0, via: [], forward: false }
     const found = await whole.open({ id, hints: {}, provenance, avoid: new Set() }, signal)
     return isRefusal(found) ? found : { sizeBytes: found.sizeBytes, bytes: found.body }
   }
+  /** In the store, or at nodes whose chunks were not missing. */
+  const openOnce = async (id: Id, look: BundleLook, signal: AbortSignal): Promise<RootStream | Refusal> => {
+    const here = await openProven(id, signal)
+    if (here !== undefined) return here
+    // A fork may have moved it since the last look.
+    transactions.forget(id)
+    const brought = look.bringsFirst ? await bring(id, signal) : undefined
+    if (brought !== undefined) return brought
+    const root = await openRoot(id, signal)
+    let given: RootBytes | undefined
+    try {
+      const lacking = isRefusal(root) ? undefined : await missingByte(root, look.missing, signal)
+      if (lacking !== undefined) {
+        look.broke(lacking.at)
+        return lacking.refusal
+      }
+      const later = look.bringsFirst ? undefined : await bring(id, signal)
+      if (later !== undefined) return later
+      if (isRefusal(root)) return root.refused === 'unknown' ? await openWhole(id, signal) : root
+      given = root
+      return streamOf(root, signal)
+    } finally {
+      if (!isRefusal(root) && given === undefined) await root.close()
+    }
+  }
+  return async (id: Id, look: BundleLook, signal: AbortSignal): Promise<RootStream | Refusal> => {
+    const opened = await openOnce(id, look, signal)
+    return isRefusal(opened) ? opened : watchedStream(opened, look.broke)
+  }
+}
+
+/** The same stream; `broke` is called with the offset of the first byte that could not be had. */
+function watchedStream(root: RootStream, broke: (at: number) => void): RootStream {
+  return { ...root, bytes: watched(root.bytes, broke) }
+}
+
+async function* watched(
+  bytes: RootStream['bytes'],
+  broke: (at: number) => void,
+): AsyncGenerator<Uint8Array | Refusal, undefined> {
+  let at = 0
+  for await (const piece of bytes) {
+    if (isRefusal(piece)) broke(at)
+    else at += piece.length
+    yield piece
+  }
+  return undefined
 }
 
 function streamOf(root: RootBytes, signal: AbortSignal): RootStream {

@@ -23,7 +23,6 @@ import { SegmentParts } from '../store/segments/small-blobs.js'
 import { Agenda } from './agenda.js'
 import { Backfill, type BackfillParts } from './backfill.js'
 import { bundleBytes } from './bundle-bytes.js'
-import { bundleProbe } from './bundle-probe.js'
 import { bundleAgenda } from './bundle-tasks.js'
 import { Intake } from './chain-intake.js'
 import { Expiry } from './expiry.js'
@@ -97,19 +96,16 @@ export class Ingest {
     const shared = { queue, following, meters, clock, log }
 
     const { transactions, chunks } = chainSources(chain, given.chunks, given.location)
-    const roots = {
+    const open = bundleBytes({
       catalog: this.#catalog,
       store: new BlobStore(given.blobsPath, 0, this.#segments(given.segments, clock)),
       transactions,
       openRoot: chunks.openRoot,
-    }
-    const open = bundleBytes({
-      ...roots,
       whole: new TxData(transactions, chain),
       ...(source === undefined ? {} : { kept: this.#kept(given, source, transactions) }),
     })
     const unbundler = new Unbundler(
-      { ...shared, ...tasks, probe: bundleProbe(roots), open, judge: this.#judge, webhooks },
+      { ...shared, ...tasks, open, judge: this.#judge, webhooks },
       given.unbundle,
     )
     const wake = (): void => unbundler.wake()

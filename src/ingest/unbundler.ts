@@ -3,15 +3,15 @@ import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
 import type { Outage } from '../actor/outage.js'
 import type { Following } from '../actor/shared.js'
-import { type Id, idOfBytes } from '../format/id.js'
-import { isRefusal, type Refusal } from '../format/refusal.js'
+import { idOfBytes } from '../format/id.js'
+import { isRefusal } from '../format/refusal.js'
 import { diskOutage, isDiskError, tryWrite } from '../store/disk-error.js'
 import { countDiskError } from '../store/disk-errors.js'
 import { writePatiently } from '../store/patient-write.js'
 import { type Agenda, pauseMs, type Task } from './agenda.js'
-import type { bundleBytes, RootStream } from './bundle-bytes.js'
+import type { BundleLook, bundleBytes } from './bundle-bytes.js'
 import { type OpeningParts, type OpeningReport, type OpeningRules, openBundle } from './bundle-opening.js'
-import { type BundleProbe, bringsFirst, watchedStream } from './bundle-probe.js'
+import { bringsFirst } from './bundle-probe.js'
 import { encodeBundleTask, readBundleTask } from './bundle-tasks.js'
 import { HeldBytes } from './held-items.js'
 import type { OpeningMarks } from './opening-marks.js'
@@ -32,7 +32,6 @@ export interface UnbundlerParts extends Omit<OpeningParts, 'onAdded' | 'open'> {
   /** As `bundleAgenda` makes it. */
   readonly agenda: Agenda
   readonly marks: OpeningMarks
-  readonly probe: BundleProbe
   readonly following: Following
   readonly meters: Meters
   readonly clock: Clock
@@ -196,10 +195,14 @@ export class Unbundler {
     const { signal } = this.#abort
     const known = readBundleTask(task.value)
     let { missing } = known
-    const open = (): Promise<RootStream | Refusal> =>
-      this.#open(task, id, (at) => {
+    const look: BundleLook = {
+      missing,
+      bringsFirst: bringsFirst(task.attempts),
+      broke: (at) => {
         missing = at
-      })
+      },
+    }
+    const open = () => this.parts.open(id, look, signal)
     const parts = { ...this.parts, onAdded, open, held: this.#held }
     const failure = await openBundle(parts, this.options, id, report, signal)
     if (this.#abort.signal.aborted) return false
@@ -225,21 +228,5 @@ export class Unbundler {
     meters.of('bundles_retried_total').add(1)
     log.debug({ id, reason, delayMs }, 'a bundle is tried again later')
     return false
-  }
-
-  /** Opens the data. `broke` is called with the offset of a byte that nobody had. */
-  async #open(task: Task, id: Id, broke: (at: number) => void): Promise<RootStream | Refusal> {
-    const { signal } = this.#abort
-    const { open, probe } = this.parts
-    const lack = async (): Promise<Refusal | undefined> => {
-      const missing = await probe(id, readBundleTask(task.value).missing, signal)
-      if (missing !== undefined) broke(missing.at)
-      return missing?.refusal
-    }
-    const broughtFirst = bringsFirst(task.attempts)
-    const lacking = broughtFirst ? undefined : await lack()
-    if (lacking !== undefined) return lacking
-    const root = await open(id, signal, broughtFirst ? lack : undefined)
-    return isRefusal(root) ? root : watchedStream(root, broke)
   }
 }

@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { isRefusal, type Refusal, refuse } from '../../src/format/refusal.js'
-import { type BundleBytesParts, bundleBytes } from '../../src/ingest/bundle-bytes.js'
-import { bringsFirst, bundleProbe } from '../../src/ingest/bundle-probe.js'
+import { type BundleBytesParts, type BundleLook, bundleBytes } from '../../src/ingest/bundle-bytes.js'
+import { bringsFirst, missingByte } from '../../src/ingest/bundle-probe.js'
 import type { RootBytes } from '../../src/source/roots/root-bytes.js'
 import { someId } from '../source/rig.js'
 
 const never = new AbortController().signal
+const firstLook: BundleLook = { bringsFirst: false, broke: () => undefined }
 
 /** Opens `data`, which breaks once at each of these offsets, with these words. */
 function opening(
@@ -43,7 +44,7 @@ function opening(
 }
 
 async function read(open: ReturnType<typeof bundleBytes>): Promise<{ bytes: Buffer; last: string }> {
-  const found = await open(someId(), never)
+  const found = await open(someId(), firstLook, never)
   if (isRefusal(found)) throw new Error(found.message)
   const pieces: Uint8Array[] = []
   for await (const piece of found.bytes) {
@@ -74,38 +75,72 @@ t.test('bytes that cannot be proven are not fetched again', async (t) => {
   t.same(starts, [0, -1])
 })
 
-t.test('other sources get a request for a bundle before a chunk of it is missed', async (t) => {
+/** Opens a bundle of which nodes have these bytes; with the steps that were taken, and the byte that was missing. */
+async function looked(bringsFirst: boolean, has: (at: number) => boolean) {
   const steps: string[] = []
+  let missing: number | undefined
   const parts = {
     catalog: { attributes: () => undefined },
-    transactions: { forget: () => undefined },
+    transactions: { forget: () => steps.push('forget') },
     kept: { bring: async () => void steps.push('bring') },
-    openRoot: async () => refuse('late', 'upstream', `read after ${steps.push('read')} steps`),
+    openRoot: async () => {
+      steps.push('open')
+      return {
+        sizeBytes: 2_000_000,
+        async *stream(at: number, end: number) {
+          steps.push(end === at + 1 ? `probe ${at}` : 'read')
+          yield has(at) ? Buffer.alloc(end - at) : refuse('unknown', 'upstream', 'missing')
+        },
+        close: async () => void steps.push('close'),
+      }
+    },
   }
-  const missing = refuse('unknown', 'upstream', 'missing')
-  const lack = async () => {
-    steps.push('probe')
-    return missing
-  }
-  t.equal(await bundleBytes(parts as unknown as BundleBytesParts)(someId(), never, lack), missing)
-  t.same(steps, ['bring', 'probe'], 'and nothing is read')
+  const look: BundleLook = { bringsFirst, broke: (at) => (missing = at) }
+  const open = bundleBytes(parts as unknown as BundleBytesParts)
+  const found = await open(someId(), look, never)
+  if (!isRefusal(found)) for await (const _ of found.bytes);
+  return { steps, missing, isRefused: isRefusal(found) }
+}
+
+t.test('a bundle is located once for a look, and closed in any case', async (t) => {
+  const probes = ['probe 1999999', 'probe 0']
+  t.same(await looked(false, () => true), {
+    steps: ['forget', 'open', ...probes, 'bring', 'read', 'close'],
+    missing: undefined,
+    isRefused: false,
+  })
+  t.same(await looked(true, () => true), {
+    steps: ['forget', 'bring', 'open', ...probes, 'read', 'close'],
+    missing: undefined,
+    isRefused: false,
+  })
+  t.same(await looked(false, (at) => at > 0), {
+    steps: ['forget', 'open', ...probes, 'close'],
+    missing: 0,
+    isRefused: true,
+  })
+})
+
+t.test('other sources get a request for a bundle before a chunk of it is missed', async (t) => {
+  const { steps, missing } = await looked(true, () => false)
+  t.same(steps, ['forget', 'bring', 'open', 'probe 1999999', 'close'], 'and nothing is read')
+  t.equal(missing, 1_999_999)
   const looks = Array.from({ length: 32 }, (_, attempts) => attempts)
   t.same(looks.filter(bringsFirst), [1, 3, 5, 7, 15, 23, 31])
 })
 
 t.test('a chunk is missing only where nodes state so', async (t) => {
   const probed = (piece: Refusal) =>
-    bundleProbe({
-      catalog: { attributes: () => undefined },
-      transactions: { forget: () => undefined },
-      openRoot: async () => ({
+    missingByte(
+      {
         sizeBytes: 2_000_000,
         async *stream() {
           yield piece
         },
-        close: async () => undefined,
-      }),
-    } as unknown as BundleBytesParts)(someId(), undefined, never)
+      },
+      undefined,
+      never,
+    )
   const unknown = refuse('unknown', 'upstream', 'missing')
   t.same(await probed(unknown), { at: 1_999_999, refusal: unknown })
   for (const reason of ['late', 'busy', 'upstream'] as const)
