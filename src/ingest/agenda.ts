@@ -91,12 +91,12 @@ export class Agenda {
     return refused
   }
 
-  /** Tasks that are due, the first first, at most `limit`; none that `taken` names (keys as hexadecimal text). */
-  due(nowMs: number, limit: number, taken: { has(key: string): boolean } = new Set()): Task[] {
+  /** Tasks that are due, the first first, at most `limit`. */
+  due(nowMs: number, limit: number): Task[] {
     const none = new Uint8Array(0)
-    const found = this.#within({ end: dueKey(nowMs + 1, none) }, limit, taken)
+    const found = this.#within({ end: dueKey(nowMs + 1, none) }, limit)
     if (found.length === limit) return found
-    const stray = this.#within({ start: dueKey(nowMs + aheadMaxMs, none) }, limit - found.length, taken)
+    const stray = this.#within({ start: dueKey(nowMs + aheadMaxMs, none) }, limit - found.length)
     return [...found, ...stray]
   }
 
@@ -111,10 +111,8 @@ export class Agenda {
     if (entries.length === 0) return
     this.environment.write(() => {
       for (const entry of entries) {
-        const task = this.find(Buffer.from(entry.subarray(8)))
-        if (task === undefined) throw new Error('an entry of the agenda has no task')
+        ready.put(this.#readyKey(this.#taskAt(entry)), present)
         this.#due.remove(entry)
-        ready.put(this.#readyKey(task), present)
       }
     })
   }
@@ -181,17 +179,15 @@ export class Agenda {
     return Buffer.concat([line, this.#party(value), dueKey(dueMs, key)])
   }
 
-  #within(span: KeyRange, limit: number, taken: { has(key: string): boolean }): Task[] {
-    const found: Task[] = []
-    for (const { key: entry } of this.#due.span(span)) {
-      if (found.length === limit) break
-      const key = Buffer.from(entry.subarray(8))
-      if (taken.has(key.toString('hex'))) continue
-      const bytes = this.#tasks.get(key)
-      if (bytes === undefined) throw new Error('an entry of the agenda has no task')
-      found.push(taskOf(key, bytes))
-    }
-    return found
+  #within(span: KeyRange, limit: number): Task[] {
+    return [...this.#due.span({ ...span, limit })].map(({ key }) => this.#taskAt(key))
+  }
+
+  /** The task of an entry of `#due`. */
+  #taskAt(entry: Uint8Array): Task {
+    const task = this.find(Buffer.from(entry.subarray(8)))
+    if (task === undefined) throw new Error('an entry of the agenda has no task')
+    return task
   }
 
   /** Removes finished tasks, except those that were put again meanwhile. */
