@@ -1,14 +1,16 @@
 import type { Catalog } from '../catalog/catalog-messages.js'
 import { type Id, idBytes, parseId } from '../format/id.js'
 import type { Delivery } from '../gateway/deliver.js'
+import type { Entry } from '../gateway/entry.js'
 import type { Guard } from '../gateway/guard.js'
 import type { Located, Locator } from '../gateway/locator.js'
-import { enter } from '../gateway/steps.js'
 import type { Described } from '../http/openapi.js'
-import { answerGone, answerText, closeOpened } from '../serving/exchange-answers.js'
+import { answerText, closeOpened } from '../serving/exchange-answers.js'
 import type { Naming } from '../serving/naming.js'
 import type { Exchange } from '../serving/request-exchange.js'
 import type { RequestLog } from '../serving/request-log.js'
+
+type HereContent = Extract<Located, { at: 'store' | 'unchecked' }>
 
 /** A digest always means the same bytes, whatever happens to the block of their transaction. */
 const forever: Naming = { lines: [], block: '', caching: { stable: true } }
@@ -55,7 +57,7 @@ export class DigestHandler {
   }
 
   handle(exchange: Exchange, text: string): void {
-    const { requestLog, catalog, delivery, guard } = this.parts
+    const { requestLog, catalog, locator, delivery, guard } = this.parts
     // A digest is spelled as ids are: 32 bytes of canonical base64url.
     const spelled = parseId(text)
     if (spelled === undefined) {
@@ -68,37 +70,34 @@ export class DigestHandler {
       return
     }
     const id = catalog.holder(digest)
-    const found = id === undefined ? undefined : this.#locate(exchange, id, digest)
+    const found = id && this.#here(exchange, digest, locator.locate(exchange, id, 'take'))
     if (id === undefined || found === undefined)
       delivery.unknown(exchange, 'no content with this digest is here')
     else if (found.at === 'store' && found.sound) this.#serve(exchange, id, found)
-    else delivery.run(exchange, this.#checked(exchange, id, digest, found))
+    else delivery.run(exchange, this.#serveChecked(exchange, id, digest, found.entry))
   }
 
   /** A client that requests by digest relies on it, so the file is checked before it is served, whatever its size. */
-  async #checked(exchange: Exchange, id: Id, digest: Uint8Array, unsure: Located): Promise<void> {
+  async #serveChecked(exchange: Exchange, id: Id, digest: Uint8Array, entry: Entry): Promise<void> {
+    const { delivery } = this.parts
     closeOpened(exchange)
-    if (unsure.at === 'store' || unsure.at === 'unchecked') {
-      enter(exchange, 'check')
-      await this.parts.locator.check(unsure.entry)
-    }
-    if (exchange.reply.aborted) return answerGone(this.parts.requestLog, exchange)
-    const found = this.#locate(exchange, id, digest)
+    const checked = await delivery.checked(exchange, id, entry)
+    if (checked === undefined) return
+    const found = this.#here(exchange, digest, checked)
     if (found?.at === 'store') this.#serve(exchange, id, found)
-    else this.parts.delivery.unknown(exchange, 'content with this digest is no longer here')
+    else delivery.unknown(exchange, 'content with this digest is no longer here')
   }
 
-  /** Undefined where the id means other bytes by now. */
-  #locate(exchange: Exchange, id: Id, digest: Uint8Array): Located | undefined {
-    const found = this.parts.locator.locate(exchange, id, 'take')
-    if (found.at === 'nowhere') return undefined
+  /** Undefined where the bytes are not here, or the id means other bytes by now. */
+  #here(exchange: Exchange, digest: Uint8Array, found: Located): HereContent | undefined {
+    if (found.at === 'nowhere' || found.at === 'catalog') return undefined
     const known = found.entry.attributes.digest
     if (known !== undefined && Buffer.compare(known, digest) === 0) return found
     closeOpened(exchange)
     return undefined
   }
 
-  #serve(exchange: Exchange, id: Id, found: Located): void {
+  #serve(exchange: Exchange, id: Id, found: HereContent): void {
     exchange.naming = forever
     this.parts.delivery.serve(exchange, id, found)
   }
