@@ -16,6 +16,9 @@ const wordsKept = 20_000
 const shortMax = 256
 const none = Buffer.alloc(0)
 
+/** Stands for forms that cannot be read. */
+const unreadable: readonly Form[] = []
+
 /** Reads the rows of a segment. One at a time: `load` says which, and the rest is of that one. */
 export class RowReader {
   flags = 0
@@ -43,10 +46,10 @@ export class RowReader {
     private readonly groups: GroupTable,
     private readonly words: WordTable,
     /** Undefined: they cannot be read. */
-    private readonly forms: readonly Form[] | undefined,
+    forms: readonly Form[] | undefined,
   ) {
     this.#next = footer.rows
-    this.#forms = forms ?? []
+    this.#forms = forms ?? unreadable
   }
 
   load(row: number): void {
@@ -73,7 +76,7 @@ export class RowReader {
 
   /** Loads a row whose words are read, which takes the forms. */
   #loadWords(row: number): void {
-    if (this.forms === undefined) {
+    if (this.#forms === unreadable) {
       const { file, footer } = this
       throw new DamagedSegment(
         file.path,
