@@ -8,7 +8,7 @@ import type { PostedChunk } from '../proof/posted-chunk.js'
 import { transactionAt } from './block-order.js'
 import type { Block, Chain, Chunk, TransactionOffset } from './chain.js'
 import { ChunkCache, type ProvenChunk } from './chunk-cache.js'
-import { type InBlock, proveInBlock, proveInSpan } from './chunk-proof.js'
+import { firstProven, type InBlock, proveInBlock, proveInSpan } from './chunk-proof.js'
 import { ReportedPlaces } from './reported-places.js'
 import { type OffsetIndex, Spans, type WeaveSpan } from './span.js'
 import { SpanNames } from './span-names.js'
@@ -50,8 +50,6 @@ export interface FoundChunk {
 }
 
 const notSearched = refuse('unknown', 'self', 'not in the index, and the chain is not searched')
-
-type Provider = { span: WeaveSpan; proven: ProvenChunk } | Refusal
 
 /** A chunk with the proof for the block that its node gave, which nobody has checked. */
 type Brought = FoundChunk & { readonly given?: Uint8Array }
@@ -210,24 +208,16 @@ export class ChunkFinder {
     })
   }
 
-  /** Asks nodes until one gives a chunk that proves true. */
   async #ask(
     offset: number,
     signal: AbortSignal,
-    prove: (chunk: Chunk) => Provider,
+    prove: (chunk: Chunk) => InBlock | Refusal,
   ): Promise<Brought | Refusal> {
-    let held: Exclude<Provider, Refusal> | undefined
-    const answer = await this.chain.chunk(offset, signal, (chunk) => {
-      const outcome = prove(chunk)
-      if (isRefusal(outcome)) return outcome
-      held = outcome
-      return true
-    })
-    if (isRefusal(answer)) return answer
-    if (held === undefined) throw new Error('a chunk came without having been proven')
-    this.#fetched.put(held.proven)
-    const given = answer.txPath === undefined ? {} : { given: answer.txPath }
-    return { ...held, node: answer.node, ...given }
+    const found = await firstProven(this.chain, offset, signal, prove)
+    if (isRefusal(found)) return found
+    const { chunk, proven } = found
+    this.#fetched.put(proven.proven)
+    return { ...proven, node: chunk.node, ...(chunk.txPath === undefined ? {} : { given: chunk.txPath }) }
   }
 
   async #byBlock(offset: number, client: string, signal: AbortSignal): Promise<Brought | Refusal> {

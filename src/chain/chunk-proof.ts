@@ -1,19 +1,45 @@
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { validateTxPath } from '../proof/block-tree.js'
 import { proveChunk, rulesetAt } from '../proof/path.js'
-import type { Block, Chunk } from './chain.js'
+import type { Block, Chain, Chunk } from './chain.js'
 import type { ProvenChunk } from './chunk-cache.js'
 import type { WeaveSpan } from './span.js'
 import { settledDepth } from './weave-search.js'
 
 /** Proves that a chunk holds weave byte `offset` of a transaction whose data root and place are known. `forged` otherwise. */
-export function proveInSpan(chunk: Chunk, span: WeaveSpan, offset: number): ProvenChunk | Refusal {
+export function proveInSpan(
+  chunk: Chunk,
+  span: Pick<WeaveSpan, 'dataRoot' | 'sizeBytes' | 'start'>,
+  offset: number,
+): ProvenChunk | Refusal {
   const { dataRoot, sizeBytes: dataSize } = span
   const ruleset = rulesetAt(offset)
   const { chunk: bytes, dataPath } = chunk
   const at = offset - span.start
   const proven = proveChunk({ chunk: bytes, dataPath, dataRoot, dataSize, offset: at, ruleset })
   return isRefusal(proven) ? proven : { chunk: bytes, dataPath, dataRoot, dataSize, ...proven, ruleset }
+}
+
+/**
+ * The chunk that holds weave byte `offset`, from the first node whose chunk `prove` takes. It is proven before the node counts as
+ * one that has it: where the proof fails, the next one gets the request. Refusals: as `Chain.chunk` has them, and of `prove`.
+ */
+export async function firstProven<Proven extends object>(
+  chain: Pick<Chain, 'chunk'>,
+  offset: number,
+  signal: AbortSignal,
+  prove: (chunk: Chunk) => Proven | Refusal,
+): Promise<{ readonly chunk: Chunk; readonly proven: Proven } | Refusal> {
+  let held: Proven | undefined
+  const chunk = await chain.chunk(offset, signal, (given) => {
+    const proven = prove(given)
+    if (isRefusal(proven)) return proven
+    held = proven
+    return true
+  })
+  if (isRefusal(chunk)) return chunk
+  const proven = held ?? prove(chunk)
+  return isRefusal(proven) ? proven : { chunk, proven }
 }
 
 export interface InBlock {

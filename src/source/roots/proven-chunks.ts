@@ -1,12 +1,13 @@
 import { type FairSlots, gaveUp } from '../../actor/fair-slots.js'
-import type { Chain, Chunk } from '../../chain/chain.js'
+import type { Chain } from '../../chain/chain.js'
 import { ChunkCache, type ProvenChunk } from '../../chain/chunk-cache.js'
+import { firstProven, proveInSpan } from '../../chain/chunk-proof.js'
 import type { ChunkByte, WrittenChunks } from '../../chain/segment-chunks.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { usualStart } from '../../format/usual-cut.js'
 import { equalBytes } from '../../proof/digest.js'
-import { proveChunk, rulesetAt } from '../../proof/path.js'
+import { rulesetAt } from '../../proof/path.js'
 
 /** Where a root transaction's data lies, and the root that its signature vouches for. */
 export interface RootPlace {
@@ -168,21 +169,12 @@ export class ProvenChunks {
   }
 
   async #askOnce(place: RootPlace, at: number, signal: AbortSignal): Promise<ProvenChunk | Refusal> {
-    const { dataRoot, sizeBytes: dataSize, weaveStart } = place
-    const ruleset = rulesetAt(weaveStart + at)
-    const prove = ({ chunk, dataPath }: Chunk): ProvenChunk | Refusal => {
-      const proven = proveChunk({ chunk, dataPath, dataRoot, dataSize, offset: at, ruleset })
-      return isRefusal(proven) ? proven : { chunk, dataPath, dataRoot, dataSize, ...proven, ruleset }
-    }
-    let found: ProvenChunk | undefined
-    // Proven before a node counts as one that has it: where the proof fails, the next one gets the request.
-    const answer = await this.parts.chain.chunk(weaveStart + at, signal, (chunk) => {
-      const proven = prove(chunk)
-      if (isRefusal(proven)) return proven
-      found = proven
-      return true
-    })
-    return isRefusal(answer) ? answer : (found ?? prove(answer))
+    const { dataRoot, sizeBytes, weaveStart: start } = place
+    const offset = start + at
+    const found = await firstProven(this.parts.chain, offset, signal, (chunk) =>
+      proveInSpan(chunk, { dataRoot, sizeBytes, start }, offset),
+    )
+    return isRefusal(found) ? found : found.proven
   }
 
   #has(place: RootPlace, at: number): boolean {
