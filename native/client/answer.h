@@ -1,5 +1,5 @@
 // A strict reader of the heads of answers (RFC 9112). What two programs could read differently is refused, because the bytes behind
-// would belong to another answer for one of them. Chunks are read by the door's reader (../server/chunks.h).
+// would belong to another answer for one of them. Chunks are read by the listener's reader (../server/chunks.h).
 #pragma once
 
 #include <cstdint>

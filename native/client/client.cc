@@ -120,9 +120,9 @@ bool isHead(const std::string& text) {
   return true;
 }
 
-// ask(client, origin, head, isHead, wholeMax) -> number of the question
-napi_value ask(napi_env env, napi_callback_info info) {
-  Arguments arguments(env, info, "ask");
+// request(client, origin, head, isHead, wholeMax) -> number of the request
+napi_value request(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "request");
   Client* client = clientOf(arguments);
   if (client == nullptr) return nullptr;
   size_t at = originOf(arguments, client);
@@ -140,13 +140,13 @@ napi_value ask(napi_env env, napi_callback_info info) {
   bool bodiless = arguments.truth(3);
   uint64_t wholeMax = arguments.integer(4, 0, kWholeMax);
   if (!arguments.good) return nullptr;
-  return numberOf(env, client->ask(at, std::move(text), bodiless, wholeMax));
+  return numberOf(env, client->begin(at, std::move(text), bodiless, wholeMax));
 }
 
-// NAME(client, question)
+// NAME(client, request)
 template <void (Client::*act)(uint32_t)>
-napi_value onQuestion(napi_env env, napi_callback_info info) {
-  Arguments arguments(env, info, "a call about a question");
+napi_value onRequest(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "a call about a request");
   Client* client = clientOf(arguments);
   uint32_t id = static_cast<uint32_t>(arguments.integer(1, 0, 0xffffffff));
   if (client != nullptr && arguments.good) (client->*act)(id);
@@ -161,9 +161,9 @@ NAPI_MODULE_INIT() {
                              {"address", address},
                              {"trust", trust},
                              {"secure", secure},
-                             {"ask", ask},
-                             {"pause", onQuestion<&Client::pause>},
-                             {"resume", onQuestion<&Client::resume>},
-                             {"drop", onQuestion<&Client::drop>},
+                             {"request", request},
+                             {"pause", onRequest<&Client::pause>},
+                             {"resume", onRequest<&Client::resume>},
+                             {"drop", onRequest<&Client::drop>},
                              {"destroy", loop_bridge::destroyCall<OpenClient>}});
 }

@@ -20,7 +20,7 @@ extern "C" void uv_ref(uv_handle_t* handle);
 
 namespace client {
 
-// What the first number of a message says; the second is the question.
+// What the first number of a message says; the second is the request.
 // kHead status, flags, start and end of the head's text, start and length of the body, number of lines, then of each line: number of
 //   its name, start and end of its value within the text
 // kData start, length, 1 where it is the last | kCame bytes of a body that will be reported as a whole | kEnd
@@ -58,7 +58,7 @@ struct Address {
 
 struct Connection;
 
-struct Question {
+struct Request {
   uint32_t id;
   size_t origin;
   std::string text;
@@ -81,9 +81,9 @@ struct Connection {
   uv_timer_t* timer = nullptr;  // of an attempt to connect, where there is another address
   int events = 0;
   Phase phase = Phase::kConnecting;
-  Question* question = nullptr;
+  Request* request = nullptr;
   bool isReused = false;
-  bool isCut = false;    // the answer came before the question was sent as a whole
+  bool isCut = false;    // the answer came before the request was sent as a whole
   size_t first = 0;      // of the origin's addresses, the one that it tries first
   size_t address = 0;    // how many it has tried in vain
   size_t sent = 0;
@@ -139,11 +139,11 @@ class Client {
     origins_[origin].first = 0;
   }
 
-  uint32_t ask(size_t origin, std::string text, bool isHead, uint64_t wholeMax);
-  // The three do nothing where the question is over.
+  uint32_t begin(size_t origin, std::string text, bool isHead, uint64_t wholeMax);
+  // The three do nothing where the request is over.
   void pause(uint32_t id);
   void resume(uint32_t id);
-  // Ends a question without a message.
+  // Ends a request without a message.
   void drop(uint32_t id);
   // Ends everything. `over` is called when nothing of this client is left in the loop.
   void destroy(std::function<void()> over);
@@ -161,7 +161,7 @@ class Client {
   bool delivering_ = false;
   uint32_t lastId_ = 0;
   std::vector<Origin> origins_;
-  std::unordered_map<uint32_t, std::unique_ptr<Question>> questions_;
+  std::unordered_map<uint32_t, std::unique_ptr<Request>> requests_;
   std::unique_ptr<Trust> trust_;
   std::unordered_map<Connection*, std::unique_ptr<Connection>> connections_;
   // Broken while JavaScript reads the inbox: reported in the next turn.
@@ -178,9 +178,9 @@ class Client {
   void reportCame(uint32_t id, size_t bytes);
   void reportEnd(uint32_t id);
   void reportBroken(uint32_t id, int code, std::string reason);
-  void forget(Question* question);
+  void forget(Request* request);
 
-  void start(Question* question);
+  void start(Request* request);
   void startNext(size_t origin);
   bool mayConnect(const Origin& origin) const;
   void startLater();

@@ -14,10 +14,10 @@ interface Addon {
   address(client: Client, origin: number, ip: string, port: number, isFirst: boolean): void
   trust(client: Client, pem: string, suites: string, ciphers: string): number
   secure(client: Client, origin: number, host: string, isAddress: boolean): void
-  ask(client: Client, origin: number, head: string, isHead: boolean, wholeMax: number): number
-  pause(client: Client, question: number): void
-  resume(client: Client, question: number): void
-  drop(client: Client, question: number): void
+  request(client: Client, origin: number, head: string, isHead: boolean, wholeMax: number): number
+  pause(client: Client, request: number): void
+  resume(client: Client, request: number): void
+  drop(client: Client, request: number): void
   destroy(client: Client): void
 }
 
@@ -163,8 +163,8 @@ export class HttpClient {
   }
 
   /** Sends `head` (a whole head of GET or HEAD, Latin-1). Throws where it is none. */
-  ask(origin: number, head: string, isHead: boolean, answering: Answering): OpenRequest {
-    const id = this.#addon.ask(this.#client, origin, head, isHead, this.options.wholeMaxBytes)
+  request(origin: number, head: string, isHead: boolean, answering: Answering): OpenRequest {
+    const id = this.#addon.request(this.#client, origin, head, isHead, this.options.wholeMaxBytes)
     this.#open.set(id, answering)
     return {
       pause: () => this.#addon.pause(this.#client, id),

@@ -27,7 +27,7 @@ constexpr size_t kOutMax = 256 * 1024;
 // Reads of one connection before others have their turn.
 constexpr int kReadsMax = 4;
 // An address that does not answer for so long gives way to the next one, as in Node (`autoSelectFamily`); the last one has the
-// time that the question has.
+// time that the request has.
 constexpr unsigned long long kAttemptMs = 250;
 
 // Whatever is read and then put elsewhere; one for the thread.
@@ -68,24 +68,24 @@ bool Client::addAddress(size_t origin, const std::string& ip, int port) {
   return true;
 }
 
-void Client::start(Question* question) {
-  Origin& origin = origins_[question->origin];
+void Client::start(Request* request) {
+  Origin& origin = origins_[request->origin];
   // Others wait already, for a connection or for the next turn.
-  if (!question->isAgain && !origin.isStarting && !origin.waiting.empty()) {
-    origin.waiting.push_back(question->id);
-    return startNext(question->origin);
+  if (!request->isAgain && !origin.isStarting && !origin.waiting.empty()) {
+    origin.waiting.push_back(request->id);
+    return startNext(request->origin);
   }
-  Connection* kept = question->isAgain ? nullptr : idleOf(origin);
+  Connection* kept = request->isAgain ? nullptr : idleOf(origin);
   if (kept != nullptr) {
-    kept->question = question;
+    kept->request = request;
     kept->isReused = true;
-    question->connection = kept;
+    request->connection = kept;
     uv_ref(kept->poll);
     return send(kept);
   }
   if (origin.open >= origin.connectionsMax && !origin.idle.empty()) close(origin.idle.front());
-  if (origin.open >= origin.connectionsMax || !(question->isAgain || mayConnect(origin))) {
-    origin.waiting.push_back(question->id);
+  if (origin.open >= origin.connectionsMax || !(request->isAgain || mayConnect(origin))) {
+    origin.waiting.push_back(request->id);
     if (origin.open < origin.connectionsMax) startLater();
     return;
   }
@@ -98,19 +98,19 @@ void Client::start(Question* question) {
   auto made = std::make_unique<Connection>();
   Connection* c = made.get();
   c->client = this;
-  c->origin = question->origin;
+  c->origin = request->origin;
   c->fd = -1;
   c->poll = nullptr;
-  c->question = question;
+  c->request = request;
   c->first = origin.first;
-  question->connection = c;
+  request->connection = c;
   origin.open += 1;
   connections_.emplace(c, std::move(made));
   connect(c);
 }
 
 void Client::startNext(size_t index) {
-  // A question that breaks at once makes room for the next one: by one loop, because there may be thousands, and each of them
+  // A request that breaks at once makes room for the next one: by one loop, because there may be thousands, and each of them
   // comes back here (`broken`).
   if (origins_[index].isStarting) return;
   origins_[index].isStarting = true;
@@ -123,8 +123,8 @@ void Client::startNext(size_t index) {
     }
     uint32_t id = origin.waiting.front();
     origin.waiting.pop_front();
-    auto found = questions_.find(id);
-    if (found != questions_.end()) start(found->second.get());
+    auto found = requests_.find(id);
+    if (found != requests_.end()) start(found->second.get());
   }
   origins_[index].isStarting = false;
 }
@@ -167,7 +167,7 @@ void Client::sweep() {
 }
 
 // The kept connection that was used last; those that are too old are closed, and those on which something came since: the loop
-// may not have looked yet, and it must not become the answer to the next question.
+// may not have looked yet, and it must not become the answer to the next request.
 Connection* Client::idleOf(Origin& origin) {
   double now = nowMs();
   while (!origin.idle.empty() && origin.idle.front()->idleUntil < now) close(origin.idle.front());
@@ -266,7 +266,7 @@ bool Client::flush(Connection* c) {
   out.erase(0, sent);
   if (out.size() > kOutMax) return sawEnd(c, ECONNRESET), false;
   if (c->phase == Phase::kSending && out.empty()) c->phase = Phase::kReading;
-  bool isPaused = c->question != nullptr && c->question->isPaused && c->phase == Phase::kBody;
+  bool isPaused = c->request != nullptr && c->request->isPaused && c->phase == Phase::kBody;
   arm(c, (isPaused ? 0 : UV_READABLE) | (out.empty() ? 0 : UV_WRITABLE));
   return true;
 }
@@ -297,7 +297,7 @@ void Client::endTimer(Connection* c) {
 
 void Client::send(Connection* c) {
   c->phase = Phase::kSending;
-  const std::string& text = c->question->text;
+  const std::string& text = c->request->text;
   if (c->tls != nullptr) {
     c->tls->seal(text.data(), text.size());
     if (c->tls->failed) return sawEnd(c, ECONNRESET);
@@ -353,7 +353,7 @@ void Client::ready(Connection* c, int status, int events) {
 
 // The same as `readable`, for what is sealed.
 void Client::readSealed(Connection* c) {
-  uint32_t id = c->question == nullptr ? 0 : c->question->id;
+  uint32_t id = c->request == nullptr ? 0 : c->request->id;
   size_t before = c->in.size();
   for (int turn = 0; turn < kReadsMax; turn += 1) {
     bool direct = c->phase == Phase::kBody && !c->collects && c->chunks == nullptr;
@@ -368,12 +368,12 @@ void Client::readSealed(Connection* c) {
     if (count <= 0) return sawEnd(c, count == 0 ? 0 : errno);
     bool wasUp = c->tls->isUp;
     size_t plain = c->tls->take(scratch, static_cast<size_t>(count), to, sizeof(unsealed));
-    if (!wasUp && c->question != nullptr) {
+    if (!wasUp && c->request != nullptr) {
       shake(c);
       if (!isMine(c, id)) return;
       if (!c->tls->isUp) continue;
     }
-    if (c->question == nullptr) {
+    if (c->request == nullptr) {
       if (plain > 0 || c->tls->failed || c->tls->ends) return close(c);
       if (!c->tls->out.empty() && !flush(c)) return;
       continue;
@@ -394,7 +394,7 @@ void Client::readSealed(Connection* c) {
 }
 
 void Client::readable(Connection* c) {
-  uint32_t id = c->question == nullptr ? 0 : c->question->id;
+  uint32_t id = c->request == nullptr ? 0 : c->request->id;
   size_t before = c->in.size();
   for (int turn = 0; turn < kReadsMax; turn += 1) {
     // The bytes of a large body are read to where JavaScript sees them.
@@ -412,7 +412,7 @@ void Client::readable(Connection* c) {
     if (count < 0 && errno == EAGAIN) break;
     if (count <= 0) return sawEnd(c, count == 0 ? 0 : errno);
     // No request waits for it: whatever it is, it must not become somebody's answer.
-    if (c->question == nullptr) return close(c);
+    if (c->request == nullptr) return close(c);
     if (c->phase == Phase::kSending) {
       // It answers before it has heard all: the rest is not sent.
       c->phase = Phase::kReading;
@@ -426,7 +426,7 @@ void Client::readable(Connection* c) {
 }
 
 void Client::reportCollected(Connection* c, uint32_t id, size_t before) {
-  if (c->question == nullptr || c->question->id != id || !c->collects) return;
+  if (c->request == nullptr || c->request->id != id || !c->collects) return;
   // It takes longer than one turn: how fast it comes is JavaScript's to judge.
   if (c->hasHead) {
     if (c->in.size() > before) reportCame(id, c->in.size() - before);
@@ -447,7 +447,7 @@ bool Client::took(Connection* c, const char* bytes, size_t length, bool isShared
 
 bool Client::takeHeads(Connection* c) {
   for (;;) {
-    AnswerReader reader(c->in.data(), c->in.size(), names_, c->question->isHead);
+    AnswerReader reader(c->in.data(), c->in.size(), names_, c->request->isHead);
     if (!reader.read(&c->head)) {
       if (reader.fault == kSound) return true;
       broken(c, -reader.fault);
@@ -471,13 +471,13 @@ bool Client::headCame(Connection* c) {
   c->phase = Phase::kBody;
   c->left = head.length;
   bool isSized = !head.chunked && !head.untilEnd;
-  if (isSized && (head.length == 0 || (head.length <= c->question->wholeMax && rest.size() >= head.length))) {
+  if (isSized && (head.length == 0 || (head.length <= c->request->wholeMax && rest.size() >= head.length))) {
     std::string body = rest.substr(0, head.length);
-    uint32_t id = c->question->id;
+    uint32_t id = c->request->id;
     reportHead(c, text, &body);
     return isMine(c, id) && over(c, c->head.keeps && rest.size() == c->head.length);
   }
-  c->collects = isSized && head.length <= c->question->wholeMax;
+  c->collects = isSized && head.length <= c->request->wholeMax;
   if (c->collects) {
     c->headText = std::move(text);
     c->in = std::move(rest);
@@ -485,7 +485,7 @@ bool Client::headCame(Connection* c) {
     c->in.reserve(std::min<size_t>(head.length, kSealedMax));
     return true;
   }
-  uint32_t id = c->question->id;
+  uint32_t id = c->request->id;
   reportHead(c, text, nullptr);
   if (!isMine(c, id)) return false;
   c->hasHead = true;
@@ -494,7 +494,7 @@ bool Client::headCame(Connection* c) {
 }
 
 bool Client::takeBody(Connection* c, const char* bytes, size_t length, bool isShared) {
-  uint32_t id = c->question->id;
+  uint32_t id = c->request->id;
   if (c->collects) {
     c->in.append(bytes, length);
     if (c->in.size() < c->left) return true;
@@ -519,7 +519,7 @@ bool Client::takeBody(Connection* c, const char* bytes, size_t length, bool isSh
 }
 
 bool Client::takeChunks(Connection* c, const char* bytes, size_t length) {
-  uint32_t id = c->question->id;
+  uint32_t id = c->request->id;
   const uint8_t* from = reinterpret_cast<const uint8_t*>(bytes);
   for (size_t at = 0; at < length && !c->chunks->whole;) {
     Span piece{nullptr, 0};
@@ -538,17 +538,17 @@ bool Client::takeChunks(Connection* c, const char* bytes, size_t length) {
   return true;
 }
 
-// Whether this connection still brings the answer to this question: JavaScript may have let go of it when it heard of it.
+// Whether this connection still brings the answer to this request: JavaScript may have let go of it when it heard of it.
 bool Client::isMine(Connection* c, uint32_t id) const {
-  return connections_.count(c) > 0 && c->question != nullptr && c->question->id == id;
+  return connections_.count(c) > 0 && c->request != nullptr && c->request->id == id;
 }
 
 void Client::sawEnd(Connection* c, int code) {
-  if (c->question == nullptr) return close(c);
+  if (c->request == nullptr) return close(c);
   // Over TLS whoever ends the body says so: anybody on the way can end the connection below it.
   bool isStated = c->tls == nullptr || c->tls->ends;
   if (code == 0 && isStated && c->phase == Phase::kBody && c->head.untilEnd) {
-    uint32_t id = c->question->id;
+    uint32_t id = c->request->id;
     reportEnd(id);
     if (isMine(c, id)) over(c, false);
     return;
@@ -556,21 +556,21 @@ void Client::sawEnd(Connection* c, int code) {
   bool isSilent = c->phase != Phase::kBody && c->in.empty() && c->interims == 0;
   if (!c->isReused || !isSilent) return broken(c, code == 0 ? -kEarlyEnd : code);
   // It was closed while no request waited: that is no answer.
-  Question* question = c->question;
+  Request* request = c->request;
   size_t origin = c->origin;
-  c->question = nullptr;
-  question->connection = nullptr;
-  question->isAgain = true;
+  c->request = nullptr;
+  request->connection = nullptr;
+  request->isAgain = true;
   close(c);
-  start(question);
+  start(request);
   startNext(origin);
 }
 
 // The answer is over. False, for those who have to stop reading.
 bool Client::over(Connection* c, bool keeps) {
   size_t origin = c->origin;
-  forget(c->question);
-  c->question = nullptr;
+  forget(c->request);
+  c->request = nullptr;
   if (!keeps || c->isCut || (c->tls != nullptr && (c->tls->ends || c->tls->failed))) close(c);
   else {
     c->phase = Phase::kIdle;
@@ -593,9 +593,9 @@ bool Client::over(Connection* c, bool keeps) {
 
 void Client::broken(Connection* c, int code, std::string reason) {
   size_t origin = c->origin;
-  uint32_t id = c->question->id;
-  forget(c->question);
-  c->question = nullptr;
+  uint32_t id = c->request->id;
+  forget(c->request);
+  c->request = nullptr;
   close(c);
   reportBroken(id, code, std::move(reason));
   startNext(origin);

@@ -44,7 +44,7 @@ size_t Client::place(const char* bytes, size_t length) {
 
 void Client::reportHead(Connection* c, const std::string& text, const std::string* body) {
   size_t bodyLength = body == nullptr ? 0 : body->size();
-  uint32_t id = c->question->id;
+  uint32_t id = c->request->id;
   makeRoom(kHeadNumbers + 3 * c->head.lines.size(), text.size() + bodyLength);
   // JavaScript heard of others, and may have let go of this one.
   if (!isMine(c, id)) return;

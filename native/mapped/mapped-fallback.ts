@@ -34,7 +34,7 @@ class FallbackFile implements MappedFile {
     this.modifiedNs = found.mtimeNs
   }
 
-  settle(start: number, end: number): boolean {
+  isResident(start: number, end: number): boolean {
     this.#check(start, end)
     for (let piece = Math.floor(start / pieceBytes); piece * pieceBytes < end; piece += 1) {
       if (!this.#fetched.has(piece)) return false

@@ -8,9 +8,9 @@ export interface MappedFile {
   /** Time of the last change, nanoseconds since 1970. */
   readonly modifiedNs: bigint
   /** True where these bytes are in memory. Never waits for the disk. `fill`: their first use; makes the next ones faster. */
-  settle(start: number, end: number, fill: boolean): boolean
+  isResident(start: number, end: number, fill: boolean): boolean
   /**
-   * Bytes from `start`, at most up to `end`, at least one. Ask `settle` first, or the thread may wait for the disk. The view
+   * Bytes from `start`, at most up to `end`, at least one. Call `isResident` first, or the thread may wait for the disk. The view
    * is valid until the next call (of any file: the fallback has one buffer).
    */
   view(start: number, end: number): Uint8Array

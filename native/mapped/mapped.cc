@@ -114,10 +114,10 @@ napi_value window(napi_env env, napi_callback_info info) {
   return buffer;
 }
 
-// settle(handle, start, end, fill) -> true where the bytes are in memory; with `fill` their page tables are then filled
+// isResident(handle, start, end, fill) -> true where the bytes are in memory; with `fill` their page tables are then filled
 // too, so that reading them faults no more. Never waits for the disk.
-napi_value settle(napi_env env, napi_callback_info info) {
-  Arguments arguments(env, info, "settle");
+napi_value isResident(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "isResident");
   Mapping* mapping = mappingOf(env, arguments);
   if (mapping == nullptr) return nullptr;
   Range range = rangeOf(mapping, arguments);
@@ -252,7 +252,7 @@ NAPI_MODULE_INIT() {
               {{"open", open},
                {"openWritten", openWritten},
                {"window", window},
-               {"settle", settle},
+               {"isResident", isResident},
                {"fetch", fetch},
                {"copy", copy},
                {"places", places},

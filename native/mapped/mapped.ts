@@ -19,7 +19,7 @@ interface Addon {
   copy(handle: Handle, start: number, target: Uint8Array): boolean
   allocate(descriptor: number, sizeBytes: number): number
   window(handle: Handle, index: number): ArrayBuffer
-  settle(handle: Handle, start: number, end: number, fill: boolean): boolean
+  isResident(handle: Handle, start: number, end: number, fill: boolean): boolean
   fetch(handle: Handle, start: number, end: number): Promise<boolean>
   close(handle: Handle): void
   detach(buffer: ArrayBuffer): void
@@ -57,8 +57,8 @@ class AddonFile implements MappedFile {
     this.modifiedNs = opened.modifiedNs
   }
 
-  settle(start: number, end: number, fill: boolean): boolean {
-    return this.#addon.settle(this.#handle, start, end, fill)
+  isResident(start: number, end: number, fill: boolean): boolean {
+    return this.#addon.isResident(this.#handle, start, end, fill)
   }
 
   view(start: number, end: number): Uint8Array {

@@ -219,7 +219,7 @@ bool Server::answerFromCache(Connection* c, const uint8_t* bytes, const int32_t*
   c->owedBody = length;
   c->isPart = sent < head.size() + length || !c->rest.empty();
   if (!c->isPart) {
-    settleCached(c, kWhole);
+    finishCached(c, kWhole);
     return true;
   }
   all.unfinished += 1;
@@ -232,7 +232,7 @@ bool Server::answerFromCache(Connection* c, const uint8_t* bytes, const int32_t*
   if (took.lost || (length > done && !setAside(c, body + done, length - done))) {
     c->owedBody = done;
     c->rest.clear();
-    settleCached(c, kBroken);
+    finishCached(c, kBroken);
     c->broken = true;
     return true;
   }
@@ -294,7 +294,7 @@ void Server::noLater(Connection* c) {
 }
 
 // Counts how a cached answer ended, once.
-void Server::settleCached(Connection* c, Count ending) {
+void Server::finishCached(Connection* c, Count ending) {
   if (c->owed < 0) return;
   const Tally& tally = cacheState_->cache.tallies[static_cast<size_t>(c->owed)];
   timespec over;
@@ -305,7 +305,7 @@ void Server::settleCached(Connection* c, Count ending) {
   size_t left = c->body.length > 0 ? c->body.length : aside;
   if (c->tls != nullptr) left = std::min(c->owedBody, c->body.length + c->rest.size());
   *tally.at[kBodyBytes] += static_cast<double>(c->owedBody - left);
-  if (ending != kWhole && c->taken.tokens > 0) cacheState_->limits->settle(c->taken, c->owedBody - left);
+  if (ending != kWhole && c->taken.tokens > 0) cacheState_->limits->returnUnsent(c->taken, c->owedBody - left);
   c->taken.tokens = 0;
   *tally.at[ending == kWhole ? kWhole : kAborted] += 1;
   if (ending != kWhole && ending != kAborted) *tally.at[ending] += 1;

@@ -285,7 +285,7 @@ void Server::writable(Connection* c) {
   if (c->body.length > 0) {
     if (!isLaterHere(c)) return;
     Took took = transmit(c, nullptr, 0, c->body.start, c->body.length, true);
-    if (took.lost) settleCached(c, kBroken);
+    if (took.lost) finishCached(c, kBroken);
     if (took.lost || isHard(took.error)) return gone(c);
     if (took.bytes > 0) c->since = now_;
     c->body.start += took.bytes;
@@ -325,7 +325,7 @@ bool Server::heed(Connection* c) {
 
 // The answer is out.
 void Server::finish(Connection* c) {
-  settleCached(c, kWhole);
+  finishCached(c, kWhole);
   if (c->last || closing_ || c->unread() || (c->ends && c->in.empty())) return linger(c);
   c->phase = Phase::kHead;
   await(c);
@@ -385,12 +385,12 @@ void Server::linger(Connection* c) {
 // The client has left, or took too long.
 void Server::gone(Connection* c) {
   if (c->phase == Phase::kAnswering && !c->ended) pushEvent(kGone, c);
-  settleCached(c, kLeft);
+  finishCached(c, kLeft);
   remove(c);
 }
 
 void Server::remove(Connection* c) {
-  settleCached(c, kAborted);
+  finishCached(c, kAborted);
   if (c->phase == Phase::kHead) sayEnd(c);
   endTls(c);
   slots_[c->slot] = nullptr;

@@ -168,7 +168,7 @@ struct Limited {
   }
 
   // Gives back what was taken for bytes that were not sent.
-  void settle(const Taken& taken, uint64_t sentBytes) {
+  void returnUnsent(const Taken& taken, uint64_t sentBytes) {
     uint64_t used = tokensOf(sentBytes);
     if (used >= taken.tokens) return;
     ip.give(taken.client, taken.tokens - used);

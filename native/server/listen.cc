@@ -320,7 +320,7 @@ bool Server::hasLingered(const Connection* c, bool isCrowded) const {
 // What becomes of a connection that is late.
 void Server::expire(Connection* c, bool isCrowded) {
   if (c->phase == Phase::kAnswering) {
-    settleCached(c, kStalled);
+    finishCached(c, kStalled);
     return gone(c);
   }
   if (c->phase == Phase::kHead && !c->held && !c->in.empty()) return refuse(c, faults::late);

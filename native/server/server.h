@@ -216,7 +216,7 @@ class Server {
 
   bool answerFromCache(Connection* c, const uint8_t* bytes, const int32_t* out);
   void afterCachedAnswer(Connection* c);
-  void settleCached(Connection* c, Count ending);
+  void finishCached(Connection* c, Count ending);
   void sendLater(Connection* c, const BodyLeft& body);
   void noLater(Connection* c);
   bool isLaterHere(Connection* c);

@@ -13,7 +13,7 @@ export class FileResidence {
   readonly #apart = new Map<number, number>()
 
   constructor(
-    private readonly file: Pick<MappedFile, 'sizeBytes' | 'settle'>,
+    private readonly file: Pick<MappedFile, 'sizeBytes' | 'isResident'>,
     private readonly ticks: Ticks,
   ) {
     this.here = new Residence(file.sizeBytes, ticks)
@@ -25,7 +25,7 @@ export class FileResidence {
    */
   has(start: number, end: number): boolean {
     if (this.here.has(start, end)) return true
-    if (!this.file.settle(start, end, false)) return false
+    if (!this.file.isResident(start, end, false)) return false
     this.here.add(start, end)
     const last = Math.floor((end - 1) / windowBytes)
     for (let window = Math.floor(start / windowBytes); window <= last; window += 1) this.#widen(window)
@@ -38,7 +38,7 @@ export class FileResidence {
     if (now < (this.#apart.get(window) ?? 0)) return
     const from = window * windowBytes
     const to = Math.min(from + windowBytes, this.file.sizeBytes)
-    if (!this.file.settle(from, to, !this.#filled.has(window))) {
+    if (!this.file.isResident(from, to, !this.#filled.has(window))) {
       this.#apart.set(window, now + Ticks.lasting)
       return
     }

@@ -143,7 +143,7 @@ export function asking(t: Test, port: number, options: AskingOptions = {}): Aski
     ask(path = '/', method = 'GET') {
       const heard = new Heard()
       const head = `${method} ${path} HTTP/1.1\r\nhost: there\r\n\r\n`
-      return { heard, request: client.ask(origin, head, method === 'HEAD', heard) }
+      return { heard, request: client.request(origin, head, method === 'HEAD', heard) }
     },
   }
 }

@@ -18,7 +18,7 @@ t.test('who refuses connections, and who has no address', { skip }, async (t) =>
   client.locate(origin, ['127.0.0.9', '127.0.0.1'], other.port)
   t.equal((await ask().heard.over).body.toString(), 'a', 'the next address is tried')
   const nowhere = new Heard()
-  client.ask(client.origin(), 'GET / HTTP/1.1\r\n\r\n', false, nowhere)
+  client.request(client.origin(), 'GET / HTTP/1.1\r\n\r\n', false, nowhere)
   t.match((await nowhere.over).error, { code: 'EHOSTUNREACH' })
   client.destroy()
 })
@@ -100,8 +100,8 @@ t.test('what is no head is not sent', { skip }, (t) => {
     'GET /\nX: y\r\n\r\n',
     'GET /\rX\r\n\r\n',
   ])
-    t.throws(() => client.ask(origin, head, false, new Heard()), RangeError)
-  t.throws(() => client.ask(origin + 1, 'GET / HTTP/1.1\r\n\r\n', false, new Heard()), RangeError)
+    t.throws(() => client.request(origin, head, false, new Heard()), RangeError)
+  t.throws(() => client.request(origin + 1, 'GET / HTTP/1.1\r\n\r\n', false, new Heard()), RangeError)
   t.throws(() => client.locate(origin, ['there'], 80), RangeError)
   return Promise.resolve()
 })

@@ -23,7 +23,7 @@ async function untilMapped(count: number): Promise<void> {
 
 async function readAll(file: MappedFile, start: number, end: number): Promise<Buffer> {
   if (!(await file.fetch(start, end))) throw new Error('the disk failed')
-  if (!file.settle(start, end, true)) throw new Error('fetched, and yet not in memory')
+  if (!file.isResident(start, end, true)) throw new Error('fetched, and yet not in memory')
   const pieces: Buffer[] = []
   for (let at = start; at < end; ) {
     const view = file.view(at, end)
@@ -130,7 +130,7 @@ t.test(
     const late = two.fetch(0, 100_000)
     two.close()
     t.equal(await late, true, 'a fetch under way holds the memory')
-    t.throws(() => two.settle(0, 1, false))
+    t.throws(() => two.isResident(0, 1, false))
     await untilMapped(0)
     t.strictSame(mappedNow(), { count: 0, bytes: 0 })
   },

@@ -156,8 +156,8 @@ t.test('mapped', { skip }, async (t) => {
     args: () => [handle, 0],
     beyond: { 1: 1 },
   })
-  refusesRubbish(t, 'settle', {
-    call: callOf(mapped, 'settle'),
+  refusesRubbish(t, 'isResident', {
+    call: callOf(mapped, 'isResident'),
     kinds: ['handle', 'whole', 'whole', 'boolean'],
     args: () => [handle, 5, 9, true],
     beyond: { 1: 10, 2: size + 1 },
@@ -200,12 +200,12 @@ t.test('mapped', { skip }, async (t) => {
   refusesRubbish(t, 'close', { call: callOf(mapped, 'close'), kinds: ['handle'], args: () => [handle] })
   refusesRubbish(t, 'detach', { call: callOf(mapped, 'detach'), kinds: ['buffer'], args: () => [window] })
   t.throws(() => callOf(mapped, 'window')(none.handle, 0))
-  t.equal(callOf(mapped, 'settle')(none.handle, 0, 0, true), true)
+  t.equal(callOf(mapped, 'isResident')(none.handle, 0, 0, true), true)
   t.equal(await callOf(mapped, 'fetch')(handle, 0, size), true)
-  t.equal(callOf(mapped, 'settle')(handle, 0, size, true), true)
+  t.equal(callOf(mapped, 'isResident')(handle, 0, size, true), true)
   t.equal(new Uint8Array(window)[size - 1], 7)
   for (const each of [handle, none.handle]) callOf(mapped, 'close')(each)
-  for (const call of ['window', 'settle', 'fetch', 'close'])
+  for (const call of ['window', 'isResident', 'fetch', 'close'])
     t.throws(() => callOf(mapped, call)(handle, 0, 1, true), /closed/, `${call} after the end`)
 })
 

@@ -8,12 +8,12 @@ const page = 4096
 /** A file of which the system has these pages in memory, and what it was asked for. */
 function fileOf(sizeBytes: number, pages: ReadonlySet<number>) {
   const calls: (readonly [start: number, end: number, fill: boolean])[] = []
-  const settle = (start: number, end: number, fill: boolean): boolean => {
+  const isResident = (start: number, end: number, fill: boolean): boolean => {
     calls.push([start, end, fill])
     for (let at = Math.floor(start / page); at * page < end; at += 1) if (!pages.has(at)) return false
     return true
   }
-  return { calls, file: { sizeBytes, settle } }
+  return { calls, file: { sizeBytes, isResident } }
 }
 
 function pagesTo(end: number): Set<number> {
@@ -73,7 +73,7 @@ t.test('what is said to be there is there', async (t) => {
       const residence = new FileResidence(file, new Ticks())
       for (const [start, length] of asks) {
         const end = Math.min(start + length, sizeBytes)
-        const isThere = file.settle(start, end, false)
+        const isThere = file.isResident(start, end, false)
         if (residence.has(start, end) !== isThere) throw new Error(`[${start}, ${end})`)
       }
     }),

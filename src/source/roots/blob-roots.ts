@@ -127,7 +127,7 @@ class MappedRoot implements RootBytes {
   }
 
   near(start: number, end: number): Uint8Array | undefined {
-    if (end > this.sizeBytes || end - start > nearMaxBytes || !this.file.settle(start, end, false))
+    if (end > this.sizeBytes || end - start > nearMaxBytes || !this.file.isResident(start, end, false))
       return undefined
     const bytes = Buffer.allocUnsafe(end - start)
     return this.file.copy(start, bytes) ? bytes : undefined
@@ -142,7 +142,7 @@ class MappedRoot implements RootBytes {
     for (let at = start; at < end; ) {
       const piece = buffer.subarray(0, Math.min(buffer.length, end - at))
       const isHere =
-        this.file.settle(at, at + piece.length, false) || (await this.file.fetch(at, at + piece.length))
+        this.file.isResident(at, at + piece.length, false) || (await this.file.fetch(at, at + piece.length))
       if (!isHere || !this.file.copy(at, piece)) {
         yield refuse('upstream', 'self', `the blob of ${this.id} cannot be read`)
         return undefined

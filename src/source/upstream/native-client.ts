@@ -94,10 +94,10 @@ export class NativeClient {
       return nothing
     }
     const head = `${method} ${path} HTTP/1.1\r\nhost: ${state.authority}\r\n${lines}\r\n`
-    if (this.#locate(state)) return this.#client.ask(state.origin, head, method === 'HEAD', answering)
+    if (this.#locate(state)) return this.#client.request(state.origin, head, method === 'HEAD', answering)
     return new Waiting(
       state,
-      () => this.#client.ask(state.origin, head, method === 'HEAD', answering),
+      () => this.#client.request(state.origin, head, method === 'HEAD', answering),
       answering,
     )
   }

@@ -1,4 +1,4 @@
-// Questions: sent, paused, dropped; and the end of all. See client.h.
+// Requests: sent, paused, dropped; and the end of all. See client.h.
 #include <cstdlib>
 #include <utility>
 
@@ -37,26 +37,26 @@ bool Client::secure(size_t index, const std::string& host, bool isAddress) {
   return true;
 }
 
-uint32_t Client::ask(size_t origin, std::string text, bool isHead, uint64_t wholeMax) {
+uint32_t Client::begin(size_t origin, std::string text, bool isHead, uint64_t wholeMax) {
   do {
     lastId_ = lastId_ % 0x3fffffff + 1;
-  } while (questions_.count(lastId_) > 0);
-  auto made = std::make_unique<Question>();
-  Question* question = made.get();
-  question->id = lastId_;
-  question->origin = origin;
-  question->text = std::move(text);
-  question->isHead = isHead;
-  question->wholeMax = wholeMax;
-  uint32_t id = question->id;
-  questions_.emplace(id, std::move(made));
-  start(question);
+  } while (requests_.count(lastId_) > 0);
+  auto made = std::make_unique<Request>();
+  Request* request = made.get();
+  request->id = lastId_;
+  request->origin = origin;
+  request->text = std::move(text);
+  request->isHead = isHead;
+  request->wholeMax = wholeMax;
+  uint32_t id = request->id;
+  requests_.emplace(id, std::move(made));
+  start(request);
   return id;
 }
 
 void Client::pause(uint32_t id) {
-  auto found = questions_.find(id);
-  if (found == questions_.end()) return;
+  auto found = requests_.find(id);
+  if (found == requests_.end()) return;
   Connection* c = found->second->connection;
   if (c == nullptr || c->phase != Phase::kBody || c->collects) return;
   found->second->isPaused = true;
@@ -64,8 +64,8 @@ void Client::pause(uint32_t id) {
 }
 
 void Client::resume(uint32_t id) {
-  auto found = questions_.find(id);
-  if (found == questions_.end()) return;
+  auto found = requests_.find(id);
+  if (found == requests_.end()) return;
   Connection* c = found->second->connection;
   found->second->isPaused = false;
   bool waits = c != nullptr && c->tls != nullptr && !c->tls->out.empty();
@@ -73,26 +73,26 @@ void Client::resume(uint32_t id) {
 }
 
 void Client::drop(uint32_t id) {
-  auto found = questions_.find(id);
-  if (found == questions_.end()) return;
-  Question* question = found->second.get();
-  size_t origin = question->origin;
-  Connection* c = question->connection;
-  forget(question);
+  auto found = requests_.find(id);
+  if (found == requests_.end()) return;
+  Request* request = found->second.get();
+  size_t origin = request->origin;
+  Connection* c = request->connection;
+  forget(request);
   if (c != nullptr) {
-    c->question = nullptr;
+    c->request = nullptr;
     close(c);
   }
   startNext(origin);
 }
 
 // One that waits for a connection is found to be gone when its turn comes.
-void Client::forget(Question* question) { questions_.erase(question->id); }
+void Client::forget(Request* request) { requests_.erase(request->id); }
 
 void Client::destroy(std::function<void()> over) {
   loop_.destroy(std::move(over));
   while (!connections_.empty()) close(connections_.begin()->first);
-  questions_.clear();
+  requests_.clear();
   uv_timer_stop(later_);
   loop_.end(later_);
   uv_timer_stop(sweep_);
