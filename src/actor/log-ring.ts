@@ -119,7 +119,7 @@ export interface Change {
   readonly by?: string
 }
 
-/** Tells whoever keeps the lines of a change. It is no log line: the level of the log does not count. */
+/** Notifies whoever keeps the lines of a change. It is no log line: the level of the log does not count. */
 export function noteChange(change: Change, nowMs: number): void {
   logRingWriter()?.(JSON.stringify({ time: new Date(nowMs).toISOString(), change }))
 }

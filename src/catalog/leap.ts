@@ -20,7 +20,7 @@ export interface Leaping<R> {
   /** At least one. */
   readonly conditions: readonly Condition<R>[]
   readonly without: readonly Condition<R>[]
-  /** What no list tells: which is examined for rows that fulfil all else. */
+  /** What no list decides: which is examined for rows that fulfil all else. */
   readonly filters: readonly ((key: Buffer) => boolean)[]
   readonly backwards: boolean
   /** Nothing behind this key is wanted. */

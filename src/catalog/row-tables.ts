@@ -98,7 +98,7 @@ export function bytesOfRuns({ runs }: RowTables): number {
   return runs.ids.bytes() + runs.words.bytes() + runs.tags.bytes()
 }
 
-/** Tells the runs that there was a commit. */
+/** Notifies the runs that there was a commit. */
 export function refreshRuns({ runs }: RowTables): void {
   runs.ids.refresh()
   runs.words.refresh()

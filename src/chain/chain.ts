@@ -33,7 +33,7 @@ export interface Chain {
    * (`isBoundById`). `upstream` where they differ.
    */
   agreedTransaction(id: Id, signal?: AbortSignal): Promise<Transaction | Refusal>
-  /** Ids of transactions that wait for a block, as far as the node tells; at most 100,000. */
+  /** Ids of transactions that wait for a block, as far as the node states; at most 100,000. */
   pending(signal?: AbortSignal): Promise<readonly Id[] | Refusal>
   /** As `transaction`, for one that waits for a block; signed. */
   pendingTransaction(id: Id, signal?: AbortSignal): Promise<Transaction | Refusal>

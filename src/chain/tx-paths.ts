@@ -115,7 +115,7 @@ function proven(span: WeaveSpan, txPath: Uint8Array | undefined): WeaveSpan {
   return txPath === undefined ? span : { ...span, txPath }
 }
 
-/** A fork may put a transaction at the same place of another block: the root of an indexed block tells them apart. */
+/** A fork may put a transaction at the same place of another block: the root of an indexed block distinguishes them. */
 function keyOf({ start, dataRoot }: WeaveSpan, block: BlockStretch | undefined): string {
   return `${start}/${encodeBase64url(dataRoot)}/${block === undefined ? '' : encodeBase64url(block.txRoot)}`
 }

@@ -64,7 +64,7 @@ function whose(by: string | null): string {
   return by === '1 of 1' ? 'as one gateway says, give more by --gateway' : `as ${by ?? ''} gateways say`
 }
 
-/** Tells what was wrong with gateways, a line each. The last one waits: the command may end with the very same words. */
+/** Prints what was wrong with gateways, a line each. The last one waits: the command may end with the very same words. */
 class Findings {
   #held: { readonly line: string; readonly message: string } | undefined
 

@@ -207,7 +207,7 @@ class FolderUpload {
     })
   }
 
-  /** Tells what will be sent. */
+  /** States what will be sent. */
   async #plan(bundled: readonly Entry[][], single: readonly Entry[], duplicates: number): Promise<void> {
     const { files, manifest: choice = {}, onPlan, manifestDataItemOpts = {} } = this.options
     if (onPlan === undefined) return

@@ -47,7 +47,7 @@ export async function takeFirstToken(
   return false
 }
 
-/** Answers an exchange that was denied, and settles it. */
+/** Answers an exchange that was denied, and finishes it. */
 export function answerDenied(
   requestLog: RequestLog,
   exchange: Exchange,

@@ -193,7 +193,7 @@ export class ItemWindows {
     if (attributes.length > 0) this.parts.keeper?.tell({ kind: 'learn', attributes })
   }
 
-  /** Tells what was learned last. */
+  /** Reports what was learned last. */
   close(): void {
     this.#flush()
   }

@@ -14,7 +14,7 @@ export interface LocalOnlyRules {
   readonly client?: (request: Request) => boolean
 }
 
-/** Tells which requests are answered without asking other gateways. The operator may change the rules. */
+/** Decides which requests are answered without asking other gateways. The operator may change the rules. */
 export class LocalOnly {
   constructor(private rules: LocalOnlyRules) {}
 

@@ -60,7 +60,7 @@ export class Locator {
     })
   }
 
-  /** Tells what was learned last. */
+  /** Reports what was learned last. */
   close(): void {
     this.#windows.close()
   }

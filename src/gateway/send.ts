@@ -9,7 +9,7 @@ import { enter } from './steps.js'
 
 type Why = Pick<Ending, 'reason' | 'source'>
 
-/** Sends what was planned, closes the content, and settles when the last byte is out. */
+/** Sends what was planned, closes the content, and finishes the exchange when the last byte is out. */
 export function send(
   requestLog: RequestLog,
   exchange: Exchange,

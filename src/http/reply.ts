@@ -12,7 +12,7 @@ import { writeHead, writeInterim } from './write-head.js'
 const copyMaxBytes = 16 * 1024
 const nothing = new Uint8Array(0)
 
-/** What a reply tells the server that made it. */
+/** What a reply reports to the server that made it. */
 export interface ReplyOwner {
   readonly wire: Wire
   readonly stalls: Stalls

@@ -254,7 +254,7 @@ export class ResponseCache {
   }
 
   /**
-   * Tells what was sent since the last call, and lets memory go that nothing is sent out of any more. To be called each second.
+   * Reports what was sent since the last call, and lets memory go that nothing is sent out of any more. To be called each second.
    */
   reportSamples(): void {
     for (const [region, letGo] of this.#leaving) {

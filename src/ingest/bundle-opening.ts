@@ -66,7 +66,7 @@ export interface OpeningFailure {
 }
 
 /**
- * Opens one bundle as a stream and tells the catalog of every item in it whose owner signed it, and the owners of all items
+ * Opens one bundle as a stream and reports to the catalog every item in it whose owner signed it, and the owners of all items
  * around it. Rejects where the catalog is lost.
  */
 export async function openBundle(

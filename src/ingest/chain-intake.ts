@@ -68,7 +68,7 @@ export class Intake {
     return refused
   }
 
-  /** Tells receivers of transactions of a block, and of the block where it is given. */
+  /** Notifies receivers of transactions of a block, and of the block where it is given. */
   announce(
     height: number,
     transactions: readonly SuppliedTransaction[],

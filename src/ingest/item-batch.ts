@@ -120,7 +120,7 @@ export class ItemBatch {
   }
 
   /**
-   * Tells what was added and is by its owners and wanted; nothing of it where the root is in no block any more. Items may be
+   * Reports what was added and is by its owners and wanted; nothing of it where the root is in no block any more. Items may be
    * added meanwhile: they are of the next batch.
    */
   async flush(): Promise<void> {
@@ -180,7 +180,7 @@ export class ItemBatch {
     this.observer.onAdded(outcome?.added ?? 0)
   }
 
-  /** Tells receivers of items that are new to the index. */
+  /** Notifies receivers of items that are new to the index. */
   #announce(items: readonly FoundItem[], height: number): void {
     const { webhooks, queue } = this
     if (webhooks === undefined) return

@@ -82,7 +82,7 @@ export class CrashNote {
   }
 }
 
-/** Tells a data file from one that was put in its place. */
+/** Distinguishes a data file from one that was put in its place. */
 function stateOf(path: string): string {
   const found = statSync(join(path, 'data.mdb'), { bigint: true, throwIfNoEntry: false })
   return found === undefined ? 'none' : `${found.ino}-${found.size}-${found.mtimeNs}`

@@ -40,7 +40,7 @@ function roomAt(folder: string): { readonly sizeBytes: number; readonly freeByte
   }
 }
 
-/** Tells an operator how the disk is shared out, and warns where what is new is not cached. */
+/** Shows an operator how the disk is shared out, and warns where what is new is not cached. */
 export function sayShares(
   folder: string,
   { freeMinBytes }: DiskShares,

@@ -87,7 +87,7 @@ export class ModerationStore {
     return this.#changes.mayHaveChanged(nowMs)
   }
 
-  /** Calls `act` soon after anybody changed the list, where the system tells of it. */
+  /** Calls `act` soon after anybody changed the list, where the system reports it. */
   hearWrites(act: () => void): { cancel(): void } {
     return hearWrites(this.#file, act)
   }

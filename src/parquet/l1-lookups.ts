@@ -203,7 +203,7 @@ function* groups(postings: Iterable<Buffer>): Generator<TagGroup> {
   if (group !== undefined) yield group
 }
 
-/** Tells a tag from all others: what the table has of the hashes of name and value is too short for that. */
+/** Distinguishes a tag from all others: what the table has of the hashes of name and value is too short for that. */
 function tagHash({ name, value }: RowTag): Buffer {
   const length = Buffer.allocUnsafe(4)
   length.writeUInt32BE(name.length)

@@ -21,7 +21,7 @@ export class TagSpool {
     this.#file = openSync(path, 'wx+', 0o600)
   }
 
-  /** Keeps a tag: its place. `hash` tells it from all others. */
+  /** Keeps a tag: its place. `hash` distinguishes it from all others. */
   put(hash: string, { name, value }: RowTag): number {
     const known = this.#known.get(hash)
     if (known !== undefined) return known

@@ -39,7 +39,7 @@ export interface Ask {
   readonly reply: Reply
   /** First lines of every block. */
   readonly first: string
-  /** Answers with bytes of files are settled through the exchange, and not by `reply`. */
+  /** Answers with bytes of files are finished through the exchange, and not by `reply`. */
   readonly exchange: Exchange
 }
 

@@ -6,7 +6,7 @@ import type { Operations } from '../http/operation.js'
 import { answerText } from '../serving/exchange-answers.js'
 import type { Exchange } from '../serving/request-exchange.js'
 import type { RequestLog } from '../serving/request-log.js'
-import type { ManifestAsk, ManifestHandler } from './manifest-handler.js'
+import type { ManifestHandler, ManifestRequest } from './manifest-handler.js'
 import type { TextHandler } from './text-handler.js'
 
 /** A path that names content. */
@@ -160,13 +160,13 @@ export class ContentHandler {
   }
 
   /** Content, or the content of a manifest's path. Other content is served whatever the path behind its id is. */
-  #resolved(exchange: Exchange, ask: ManifestAsk): void {
-    const { id } = ask
+  #resolved(exchange: Exchange, wanted: ManifestRequest): void {
+    const { id } = wanted
     const found = this.locator.locate(exchange, id)
     if (found.at !== 'nowhere' && this.manifests.isManifest(found.entry.contentType)) {
-      this.manifests.handle(exchange, ask, found)
+      this.manifests.handle(exchange, wanted, found)
       return
     }
-    this.delivery.serve(exchange, id, found, (opened) => this.manifests.take(exchange, ask, opened))
+    this.delivery.serve(exchange, id, found, (opened) => this.manifests.take(exchange, wanted, opened))
   }
 }

@@ -15,7 +15,7 @@ import type { RequestLog } from '../serving/request-log.js'
 import type { OpenedContent } from '../source/reading/transfer-client.js'
 
 /** A path below a manifest. */
-export interface ManifestAsk {
+export interface ManifestRequest {
   readonly id: Id
   /** Behind the id's slash, as the client wrote it. */
   readonly rest: string | undefined
@@ -44,9 +44,9 @@ export class ManifestHandler {
   }
 
   /** The manifest is known here. Where this thread looked into it before, the answer is out on return. */
-  handle(exchange: Exchange, ask: ManifestAsk, found: Held): void {
+  handle(exchange: Exchange, wanted: ManifestRequest, found: Held): void {
     exchange.family = 'manifest'
-    if (this.delivery.refusesBlocked(exchange, ask.id, found)) return
+    if (this.delivery.refusesBlocked(exchange, wanted.id, found)) return
     enter(exchange, 'manifest')
     const { attributes } = found.entry
     if (attributes.size > this.manifestMaxBytes) {
@@ -54,7 +54,7 @@ export class ManifestHandler {
       this.delivery.refuse(exchange, tooLarge)
       return
     }
-    const path = decode(ask.rest ?? '')
+    const path = decode(wanted.rest ?? '')
     if (typeof path !== 'string') {
       closeOpened(exchange)
       this.#malformed(exchange, path)
@@ -63,24 +63,25 @@ export class ManifestHandler {
     const { digest } = attributes
     if (found.at !== 'store' || !found.sound || digest === undefined) {
       exchange.cacheConditions = undefined
-      this.delivery.run(exchange, this.#later(exchange, ask, path, found))
+      this.delivery.run(exchange, this.#later(exchange, wanted, path, found))
       return
     }
     this.delivery.dependsOnManifest(exchange, found)
     closeOpened(exchange)
     const known = this.manifests.known(digest, path)
-    if (known === 'unknown') this.delivery.run(exchange, this.#packed(exchange, ask, path, digest))
-    else this.#resolve(exchange, ask, known)
+    if (known === 'unknown') this.delivery.run(exchange, this.#packed(exchange, wanted, path, digest))
+    else this.#resolve(exchange, wanted, known)
   }
 
   /** Content of unknown type that a source opened: takes over the content and the exchange where it is a manifest. */
-  take(exchange: Exchange, ask: ManifestAsk, opened: OpenedContent): boolean {
+  take(exchange: Exchange, wanted: ManifestRequest, opened: OpenedContent): boolean {
     if (!this.isManifest(typeOf(opened.attributes))) return false
     enter(exchange, 'manifest')
     exchange.family = 'manifest'
     exchange.cacheConditions = undefined
-    const path = decode(ask.rest ?? '')
-    if (typeof path === 'string') this.delivery.run(exchange, this.#fromOpened(exchange, ask, path, opened))
+    const path = decode(wanted.rest ?? '')
+    if (typeof path === 'string')
+      this.delivery.run(exchange, this.#fromOpened(exchange, wanted, path, opened))
     else {
       closeOpened(exchange)
       this.#malformed(exchange, path)
@@ -88,10 +89,10 @@ export class ManifestHandler {
     return true
   }
 
-  async #later(exchange: Exchange, ask: ManifestAsk, path: string, found: Held): Promise<void> {
+  async #later(exchange: Exchange, wanted: ManifestRequest, path: string, found: Held): Promise<void> {
     let now: Located = found
     if (now.at === 'unchecked') {
-      const checked = await this.delivery.checked(exchange, ask.id, now.entry)
+      const checked = await this.delivery.checked(exchange, wanted.id, now.entry)
       if (checked === undefined) return
       now = checked
     }
@@ -99,13 +100,18 @@ export class ManifestHandler {
       closeOpened(exchange)
       const { digest } = now.entry.attributes
       // Bytes that could not be checked are not used: they are fetched from a source, as if they were not here.
-      if (now.sound && digest !== undefined) return this.#packed(exchange, ask, path, digest)
+      if (now.sound && digest !== undefined) return this.#packed(exchange, wanted, path, digest)
     }
-    return this.#brought(exchange, ask, path)
+    return this.#brought(exchange, wanted, path)
   }
 
   /** The text lies in the store. */
-  async #packed(exchange: Exchange, ask: ManifestAsk, path: string, digest: Uint8Array): Promise<void> {
+  async #packed(
+    exchange: Exchange,
+    wanted: ManifestRequest,
+    path: string,
+    digest: Uint8Array,
+  ): Promise<void> {
     const found = await this.manifests.resolve(
       encodeBase64url(digest),
       { digest },
@@ -114,18 +120,18 @@ export class ManifestHandler {
     )
     if (exchange.reply.aborted) return answerGone(this.requestLog, exchange)
     // Evicted between our look and the pool's: it is fetched again.
-    if (isRefusal(found) && found.refused === 'upstream') return this.#brought(exchange, ask, path)
-    this.#resolve(exchange, ask, found)
+    if (isRefusal(found) && found.refused === 'upstream') return this.#brought(exchange, wanted, path)
+    this.#resolve(exchange, wanted, found)
   }
 
-  async #brought(exchange: Exchange, ask: ManifestAsk, path: string): Promise<void> {
-    const opened = await this.delivery.bring(exchange, ask.id, undefined)
-    if (opened !== undefined) await this.#fromOpened(exchange, ask, path, opened)
+  async #brought(exchange: Exchange, wanted: ManifestRequest, path: string): Promise<void> {
+    const opened = await this.delivery.bring(exchange, wanted.id, undefined)
+    if (opened !== undefined) await this.#fromOpened(exchange, wanted, path, opened)
   }
 
   async #fromOpened(
     exchange: Exchange,
-    ask: ManifestAsk,
+    wanted: ManifestRequest,
     path: string,
     opened: OpenedContent,
   ): Promise<void> {
@@ -141,7 +147,7 @@ export class ManifestHandler {
         // The last byte becomes ready only when all bytes are here and were checked.
         const isWhole = size === 0 || (await content.ready(size - 1, size))
         found = isWhole
-          ? await this.manifests.resolve(ask.id, text, path, this.clientOf(exchange.request))
+          ? await this.manifests.resolve(wanted.id, text, path, this.clientOf(exchange.request))
           : broken
       }
     } finally {
@@ -149,12 +155,12 @@ export class ManifestHandler {
       closeOpened(exchange)
     }
     if (exchange.reply.aborted) return answerGone(this.requestLog, exchange)
-    if (found !== undefined) return this.#resolve(exchange, ask, found)
+    if (found !== undefined) return this.#resolve(exchange, wanted, found)
     // A range was requested and opened before it was known that this is a manifest.
-    return this.#brought(exchange, ask, path)
+    return this.#brought(exchange, wanted, path)
   }
 
-  #resolve(exchange: Exchange, ask: ManifestAsk, target: Resolved | Refusal | 'absent'): void {
+  #resolve(exchange: Exchange, wanted: ManifestRequest, target: Resolved | Refusal | 'absent'): void {
     if (isRefusal(target)) {
       this.delivery.refuse(exchange, target)
       return
@@ -163,8 +169,8 @@ export class ManifestHandler {
       this.delivery.unknown(exchange, 'the manifest has no such path')
       return
     }
-    if (ask.redirect) {
-      this.#redirect(exchange, ask)
+    if (wanted.redirect) {
+      this.#redirect(exchange, wanted)
       return
     }
     exchange.fallback = target.fallback
@@ -175,7 +181,7 @@ export class ManifestHandler {
     answerText(this.requestLog, exchange, { status: 400, text: message }, { fault: 'client' })
   }
 
-  #redirect(exchange: Exchange, { id }: ManifestAsk): void {
+  #redirect(exchange: Exchange, { id }: ManifestRequest): void {
     const { query } = exchange.request
     const place = `/${id}/${query === '' ? '' : `?${query.replace(/[^\x21-\x7e]/g, '')}`}`
     const lines = `\r\nLocation: ${place}`

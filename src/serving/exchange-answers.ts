@@ -4,7 +4,7 @@ import { contentAnswers, refusedAnswer } from './refused-answer.js'
 import type { Ending, Exchange } from './request-exchange.js'
 import type { RequestLog } from './request-log.js'
 
-/** Answers and settles. HEAD gets the same head without the body. Where the client has left it only settles. */
+/** Answers and finishes. HEAD gets the same head without the body. Where the client has left it only finishes. */
 export function answerExchange(
   requestLog: RequestLog,
   exchange: Exchange,
@@ -63,7 +63,7 @@ export function answerWrongMethod(
   answerText(requestLog, exchange, { status: 405, text: 'Method not allowed', lines }, { fault: 'client' })
 }
 
-/** Settles an exchange whose client left before the answer. */
+/** Finishes an exchange whose client left before the answer. */
 export function answerGone(requestLog: RequestLog, exchange: Exchange): void {
   exchange.answered = true
   exchange.reply.end({ status: 499, block: exchange.lines })

@@ -5,7 +5,7 @@ const shared = /\r\nCache-Control: public/gi
 const own = '\r\nCache-Control: private'
 
 /**
- * The head as caches are to have it: an answer that tells of a payment is for who paid. A cache that many share would tell them
+ * The head as caches are to have it: an answer about a payment is for who paid. A cache that many share would tell them
  * all of it, and give away what was sold.
  */
 export function forPayer(head: Head): Head {

@@ -13,7 +13,7 @@ export interface Route extends Routed {
   readonly optionLines?: string
   /**
    * Answers. `lines` (request id and CORS) go first into the block of whatever head it sends. Ends the reply exactly once,
-   * now or later. A route that answers with content ends the reply of the exchange instead, and settles it.
+   * now or later. A route that answers with content ends the reply of the exchange instead, and finishes it.
    */
   handle(request: Request, reply: Reply, lines: string, exchange: Exchange): void | Promise<void>
 }

@@ -1,7 +1,7 @@
 import type { Attributes } from '../catalog/attributes.js'
 import type { Id } from '../format/id.js'
 
-/** What tells whether an id, or one of others, is blocked. */
+/** What decides whether an id, or one of others, is blocked. */
 export interface BlockedIds {
   blocksId(id: Id, around?: readonly Id[]): boolean
 }

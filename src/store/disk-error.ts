@@ -16,7 +16,7 @@ export const lostStateCode = -30_795
 function nameOf(error: unknown): string | undefined {
   const name = codeOf(error)
   if (name !== undefined) return diskErrors.has(name) ? name : undefined
-  // What tells of a failure carries the error that was the reason.
+  // What reports a failure carries the error that was the reason.
   if (error instanceof Error && error.cause instanceof Error) return nameOf(error.cause)
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   if (code === lostStateCode) return 'EIO'

@@ -14,7 +14,7 @@ const nodeBytes = 8
 const treeLayout = { flags: 4, depth: 6, root: 40, bytes: 48 } as const
 const none = 2n ** 64n - 1n
 
-/** Tells a broken tree from one that is sound. */
+/** Distinguishes a broken tree from one that is sound. */
 export class Broken extends Error {}
 
 /** An error costs more than the look at a page: it is made where it is thrown. */

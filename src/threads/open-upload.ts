@@ -69,7 +69,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
   const records = await openUploadRecords(given, tools)
   const blockedOwners = new Set(rules.blockedOwners.map(listedAddress))
   const accepting = openUploadAccepting(given, tools, records, blockedOwners)
-  const { intake, announcer, selling, height, credits } = accepting
+  const { intake, announcer, openSales, height, credits } = accepting
   const { closing } = tools
   const logFolder = uploadFolders(settings).log
   const freeMinBytes = rules.diskMinBytes ?? given.memory.disk.freeMinBytes
@@ -96,7 +96,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
   const bundling = openBundling(parts, endpoints)
   bundling.start()
   const telling = startTelling(records, intake)
-  void selling.drive((sale) => intake.resume(sale), closing.signal)
+  void openSales.drive((sale) => intake.resume(sale), closing.signal)
   const listener = listen(parts, endpoints, bundling.desk)
   await listener.listening
   return {

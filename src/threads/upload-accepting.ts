@@ -53,7 +53,7 @@ export function gatewaysOf({ gateway }: Pick<UploadGiven, 'gateway'>): readonly 
 export interface UploadAccepting extends Pick<ServiceLine, 'credits' | 'usdc'> {
   readonly intake: ItemIntake
   readonly announcer: ItemAnnouncer
-  readonly selling: OpenSales
+  readonly openSales: OpenSales
   readonly signing: PooledSigning
   /** Absent: no other upload service has the same payment service. */
   readonly service?: ServiceOfSeveral
@@ -86,7 +86,7 @@ export function openUploadAccepting(
   const money = openMoney(given, tools, records, known.scan)
   const { charging, sharing } = money
   const bought = sellerOf(money)
-  const selling = new OpenSales({ sales, log: intake, ...watching, ...bought })
+  const openSales = new OpenSales({ sales, log: intake, ...watching, ...bought })
   const stored = openStoredUploads(given, tools, records, signing, {
     onBrought: (items) => taken(given, items, { inner, charging, announcer, scan: known.scan }),
     onRecovered: () => recovered(records, charging),
@@ -106,7 +106,7 @@ export function openUploadAccepting(
     ...(stored === undefined ? {} : { objectStore: stored }),
     ...inBlock,
     announcer,
-    selling,
+    openSales,
     ...lines.receipts,
     height: () => height.known,
     ...watching,
@@ -115,7 +115,7 @@ export function openUploadAccepting(
     ...bought,
     intake: itemIntake,
     announcer,
-    selling,
+    openSales,
     signing,
     stored,
     chain,

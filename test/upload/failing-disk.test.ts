@@ -199,7 +199,7 @@ function serviceOn(disk: FailingDisk, closing: AbortSignal, clock: Clock = syste
       closing,
     ),
     announcer: new ItemAnnouncer(undefined, closing),
-    selling: new OpenSales({
+    openSales: new OpenSales({
       sales: new Sales(environment),
       clock: systemClock,
       logger: silentLog,

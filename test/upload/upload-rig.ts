@@ -177,7 +177,7 @@ export async function uploadRig(
     verdicts: { verdictNow: async (signed) => verifyItemMessage(signed, signed.message) },
     charging: new CreditCharging(pools, credits, uploads.environment, old, systemClock, closing.signal),
     announcer: new ItemAnnouncer(undefined, closing.signal),
-    selling: new OpenSales({ sales, clock: systemClock, logger: silentLog, log, usdc, credits }),
+    openSales: new OpenSales({ sales, clock: systemClock, logger: silentLog, log, usdc, credits }),
     signing,
     ...(store === undefined ? {} : { objectStore: store }),
     ...(turns === undefined ? {} : { freeTurns: new FreeTurns(pools, turns, systemClock) }),

@@ -111,7 +111,7 @@ interface TakerParts {
   readonly small: SmallContent | undefined
 }
 
-/** Puts payloads into the store, and tells the catalog of many at once. */
+/** Puts payloads into the store, and reports many at once to the catalog. */
 class Taker {
   readonly counts = { added: 0, known: 0, absent: 0, untrue: 0 }
   #requests: CatalogRequest[] = []

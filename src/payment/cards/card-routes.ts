@@ -42,7 +42,7 @@ export function cardRoutes(
     },
     {
       path: '/v1/stripe-webhook',
-      summary: 'What the card provider tells',
+      summary: 'What the card provider reports',
       statuses: [200, 400],
       type: 'text/plain',
       method: 'POST',

@@ -10,7 +10,7 @@ const bodyMax = 4096
 export function topUpRoutes(topUps: TopUps): PaymentRoute[] {
   return ['/v1/account/balance/{token}', '/account/balance/{token}'].map((path) => ({
     path,
-    summary: 'Tells of a payment on a chain',
+    summary: 'Reports a payment on a chain',
     statuses: [200, 202, 400, 403, 404],
     method: 'POST',
     bodyMax,

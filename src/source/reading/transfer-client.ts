@@ -57,7 +57,7 @@ export class TransferClient {
   #retry: Timer | undefined
 
   /**
-   * `fetcher`: the mailbox of the source thread, whose progress events go to `listener.hear` (`src/threads/edge-content.ts`).
+   * `sourceThread`: its mailbox, whose progress events go to `listener.hear` (`src/threads/edge-content.ts`).
    * Without `catalog` each absence is requested again. With `segments`, what lies in one is read there, without another message.
    */
   constructor(
@@ -163,7 +163,7 @@ export class TransferClient {
   }
 
   /**
-   * Content of a flow that was opened; the fetcher hears when it is needed no more. It gives bytes of the file's window only,
+   * Content of a transfer that was opened; the fetcher hears when it is needed no more. It gives bytes of the file's window only,
    * which is all of the payload but where a window was requested. Never throws: a file that cannot be opened is a broken source.
    */
   grow(opened: OpenedReply): Content {

@@ -184,7 +184,7 @@ export class FileWriter {
     if (this.#writeFailure !== undefined) throw this.#writeFailure
   }
 
-  /** Resolves when no flush is under way. Rejects where one failed: the disk tells of a lost write only once. */
+  /** Resolves when no flush is under way. Rejects where one failed: the disk reports a lost write only once. */
   async settle(): Promise<void> {
     await this.#flushing
     if (this.#failure !== undefined) throw this.#failure

@@ -55,7 +55,7 @@ const gatherMs = 2
 
 /**
  * One file that is appended to, and its group commit: one flush for all that was appended before it began. After a flush that
- * failed nothing more of the file becomes durable: the kernel tells of a lost write only once.
+ * failed nothing more of the file becomes durable: the kernel reports a lost write only once.
  */
 export class LogFile {
   /** Behind the last byte that was written. */

@@ -44,8 +44,8 @@ export function marksBytes(shape: MarksShape): number {
  *
  * The rule for readers: a segment's file is written once, from start to end, under a number that is never reused, and is
  * removed as a whole. So a mapping always has the written bytes, also after the removal. No lock is needed, and no reader
- * delays the writer. The number in a cell tells a thread to release its mapping. The disk gets the room back when the last
- * thread has done so.
+ * delays the writer. By the number in a cell a thread knows when to release its mapping. The disk gets the room back when the
+ * last thread has done so.
  *
  * Records of this run count as checked, because their bytes were hashed before they were written. A record of an earlier run is
  * compared with its digest once, by its first reader.

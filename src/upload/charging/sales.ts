@@ -65,7 +65,7 @@ export interface Purchase {
   request(id: Id): string
   /** Why the payment cannot be taken for this. */
   refuse(why: 'used' | 'identifier'): Promise<UploadAnswer>
-  /** Moves the money, or tells why it did not. `sale`: as in `UsdcOrder`. */
+  /** Moves the money, or states why it did not. `sale`: as in `UsdcOrder`. */
   settle(itemId: string, sale?: UsdcOrder['sale']): Promise<PaidFacts | Unsettled>
 }
 

@@ -39,7 +39,7 @@ export interface ItemIntakeParts
     SignedReceiptsParts,
     Omit<ItemAcceptanceParts, keyof SoldItemsParts | 'receiptNews'>,
     SoldItemsParts,
-    Omit<KnownItemsParts, 'uploads' | 'selling'> {
+    Omit<KnownItemsParts, 'uploads' | 'openSales'> {
   readonly scan: Pick<BundleScan, 'scan' | 'drop' | 'accepted'>
   /** Lists items for the other machines of a cluster; absent: there are none. */
   readonly listing?: Pick<SharedItems, 'queue' | 'list' | 'receiptOf' | 'listSale' | 'endSale'>
@@ -93,9 +93,9 @@ export class ItemIntake {
     sizeBytes: number,
     uploader: Uploader,
   ): Promise<UploadAnswer | undefined> {
-    const { selling, charging } = this.parts
+    const { openSales, charging } = this.parts
     const known = this.#items.accepted(header.id) ?? this.#items.inBundle(header)
-    if (known !== undefined || selling.sales.openOf(header.id) !== undefined) return undefined
+    if (known !== undefined || openSales.sales.openOf(header.id) !== undefined) return undefined
     return this.#items.refused(header.id) ?? charging.foresee(header, sizeBytes, uploader)
   }
 
@@ -170,7 +170,7 @@ export class ItemIntake {
     if (known === undefined) return this.#items.inBundle(header)
     // After a kill between acceptance and announcement, queries would not find it before its block.
     const isUnknown = known.bundle === undefined && known.released !== true
-    const announced = isUnknown ? this.parts.selling.announcementOf(known) : undefined
+    const announced = isUnknown ? this.parts.openSales.announcementOf(known) : undefined
     if (announced !== undefined) void this.parts.announcer.announce(announced)
     return isGivenUp(known) ? this.#retry(known) : known
   }

@@ -10,7 +10,7 @@ import type { Receipted } from './signed-receipts.js'
 
 export interface KnownItemsParts {
   readonly uploads: Pick<Uploads, 'find' | 'around' | 'scannedBundleOf' | 'scanned'>
-  readonly selling: { readonly sales: Pick<Sales, 'openOf'> }
+  readonly openSales: { readonly sales: Pick<Sales, 'openOf'> }
   /** Whether the chain has the item, as far as the index of this program knows. Absent: there is no index. */
   readonly isInBlock?: (id: Id) => boolean
   /** What other machines have accepted. Absent: there are none. */
@@ -74,10 +74,10 @@ export class KnownItems {
    */
   refused(id: Id): UploadAnswer | undefined {
     if (this.parts.objectStore?.refusal !== undefined) return undefined
-    const { uploads, selling } = this.parts
+    const { uploads, openSales } = this.parts
     const stored = uploads.scanned.bundleOf(id)
     // Paid or not: that is known soon.
-    if (stored !== undefined && selling.sales.openOf(stored) !== undefined) return beingPaid(stored)
+    if (stored !== undefined && openSales.sales.openOf(stored) !== undefined) return beingPaid(stored)
     return this.parts.isInBlock?.(id) === true ? fixedAnswers.postedBefore : undefined
   }
 }

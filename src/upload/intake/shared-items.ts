@@ -38,16 +38,16 @@ export class SharedItems {
   readonly #fresh = new Set<Id>()
   /** Bundles whose bytes could not be read when they were to be listed. */
   readonly #unread = new Set<Id>()
-  readonly #selling: SharedSales
+  readonly #sales: SharedSales
   #running: Promise<unknown> = Promise.resolve()
 
   constructor(private readonly parts: SharedItemsParts) {
-    this.#selling = new SharedSales(parts)
+    this.#sales = new SharedSales(parts)
   }
 
   /** Lists what waits. */
   start(): void {
-    this.#running = Promise.all([this.#run(), this.#selling.run()])
+    this.#running = Promise.all([this.#run(), this.#sales.run()])
   }
 
   /** After `closing`: resolves when nothing is listed any more. */
@@ -62,12 +62,12 @@ export class SharedItems {
 
   /** Before a kept bundle is paid for: other machines charge nothing in it. False: they may not know of it. */
   listSale(bundle: AcceptedItem, client?: string): Promise<boolean> {
-    return this.#selling.list(bundle, client)
+    return this.#sales.list(bundle, client)
   }
 
   /** It is not paid for. */
   endSale(bundle: Id): Promise<void> {
-    return this.#selling.end(bundle)
+    return this.#sales.end(bundle)
   }
 
   /** Only inside the transaction that accepts it. */
@@ -93,7 +93,7 @@ export class SharedItems {
     // Its bytes may have been removed meanwhile.
     const now = uploads.find(item.id)
     const inside = now === undefined || now.released === true ? 'listed' : await this.#insideListed(now)
-    if (inside === 'listed') await this.#selling.end(item.id)
+    if (inside === 'listed') await this.#sales.end(item.id)
     return inside
   }
 

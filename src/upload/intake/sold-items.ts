@@ -15,7 +15,7 @@ import { unlisted } from './waiting-answers.js'
 export interface SoldItemsParts {
   readonly uploads: Uploads
   /** Items that are paid for one by one. */
-  readonly selling: OpenSales
+  readonly openSales: OpenSales
   readonly scan: Pick<BundleScan, 'drop'>
   /** Lists bundles for the other machines of a cluster; absent: there are none. */
   readonly listing?: Pick<SharedItems, 'listSale' | 'endSale' | 'receiptOf'>
@@ -43,15 +43,15 @@ export class SoldItems {
 
   /** Continues a sale whose item is stored. Its payment may have been settled meanwhile. */
   resume(sale: Sale, purchase?: Purchase): Promise<UploadAnswer> {
-    const { selling, uploads } = this.parts
+    const { openSales, uploads } = this.parts
     return this.turns.run(sale.itemId, async () => {
-      const open = selling.sales.openOf(sale.itemId)
+      const open = openSales.sales.openOf(sale.itemId)
       if (open !== undefined && purchase !== undefined) return this.settle(open, purchase)
       if (open !== undefined) return this.#settle(open)
       const item = uploads.find(sale.itemId)
       return item === undefined
         ? fixedAnswers.unknownItem
-        : this.receipts.again(item, 200, selling.sales.find(sale.payment))
+        : this.receipts.again(item, 200, openSales.sales.find(sale.payment))
     })
   }
 
@@ -60,7 +60,7 @@ export class SoldItems {
    * Undefined: it was not.
    */
   answerTo(purchase: Purchase, id: Id): Promise<UploadAnswer> | undefined {
-    const { sales } = this.parts.selling
+    const { sales } = this.parts.openSales
     const { identifier, payment } = purchase
     const sale = sales.find(payment)
     const request = purchase.request(id)
@@ -76,8 +76,8 @@ export class SoldItems {
 
   /** The open sale of the item by this payment. A sale by another payment is ended first; its answer, unless it was unpaid. */
   async openSale(id: Id, purchase: Purchase | undefined): Promise<Sale | UploadAnswer | undefined> {
-    const { selling } = this.parts
-    const open = selling.sales.openOf(id)
+    const { openSales } = this.parts
+    const open = openSales.sales.openOf(id)
     if (open === undefined || open.payment === purchase?.payment) return open
     const answer = await this.#settle(open)
     // Unpaid: a new sale may begin.
@@ -90,12 +90,12 @@ export class SoldItems {
     purchase: Purchase,
     { writeIds, ...settling }: Omit<Settling, 'fresh'> & { readonly writeIds: (() => void) | undefined },
   ): Promise<UploadAnswer> {
-    const { uploads, selling } = this.parts
+    const { uploads, openSales } = this.parts
     uploads.environment.write(() => {
       writeIds?.()
       if (item.stored !== undefined) uploads.stored.put(item.stored, item.id)
     })
-    return this.settle(selling.begin(item, purchase), purchase, { ...settling, fresh: item })
+    return this.settle(openSales.begin(item, purchase), purchase, { ...settling, fresh: item })
   }
 
   /** Lists a bundle for other machines, settles the payment and accepts the item. */
@@ -110,7 +110,7 @@ export class SoldItems {
 
   /** Without `purchase` nothing moves: what became of the payment is looked up. */
   async #settle(sale: Sale, purchase?: Purchase, { done, fresh }: Settling = {}): Promise<UploadAnswer> {
-    const { selling } = this.parts
+    const { openSales } = this.parts
     const { item } = sale
     if (item === undefined) throw new Error(`the sale ${sale.payment} is over`)
     const paid = await this.#outcome(sale, item, purchase, fresh !== undefined)
@@ -118,14 +118,14 @@ export class SoldItems {
       if (!paid.isOpen) await this.#drop(sale, item)
       return (await this.#firstReceipt(paid.first)) ?? paid.answer
     }
-    const unspent = await selling.spend(sale, paid)
+    const unspent = await openSales.spend(sale, paid)
     if (unspent !== undefined) {
       if (!unspent.isOpen) await this.#drop(sale, item)
       return unspent.answer
     }
-    const charge: ItemCharge = { ...noCharge, record: () => selling.sales.end(sale, paid) }
+    const charge: ItemCharge = { ...noCharge, record: () => openSales.sales.end(sale, paid) }
     const { sale: _, ...sold } = item
-    const announced = selling.announcementOf(item)
+    const announced = openSales.announcementOf(item)
     const accepted = { ...sold, winc: paid.winc }
     return this.acceptance.accept(accepted, charge, announced, { done, sale: { ...sale, paid } })
   }
@@ -140,11 +140,11 @@ export class SoldItems {
     purchase: Purchase | undefined,
     isFirst: boolean,
   ): ReturnType<Purchase['settle']> {
-    const { selling } = this.parts
-    if (purchase === undefined) return selling.became(sale, false)
+    const { openSales } = this.parts
+    if (purchase === undefined) return openSales.became(sale, false)
     const answered = await purchase.settle(item.id, { request: sale.request, owner: item.owner })
     if (!('answer' in answered) || answered.isOpen || answered.first !== undefined) return answered
-    const became = await selling.became(sale, isFirst)
+    const became = await openSales.became(sale, isFirst)
     return 'answer' in became && !became.isOpen ? answered : became
   }
 
@@ -164,10 +164,10 @@ export class SoldItems {
 
   /** Nothing was paid for an item that is stored. */
   async #drop(sale: Sale, item: AcceptedItem): Promise<void> {
-    const { selling, uploads, scan, listing } = this.parts
+    const { openSales, uploads, scan, listing } = this.parts
     const { stored, id } = item
     if (item.isBundle === true) await Promise.all([scan.drop(item), listing?.endSale(id)])
-    selling.drop(sale)
+    openSales.drop(sale)
     if (stored !== undefined) uploads.environment.write(() => uploads.stored.remove(stored, id))
   }
 }

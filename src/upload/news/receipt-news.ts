@@ -42,7 +42,7 @@ export class ReceiptNews {
     if (refusal === undefined) this.#announced.push(idBytes(item.id))
   }
 
-  /** Tells what an earlier process did not. `receipt` signs again: it is the same each time. */
+  /** Sends what an earlier process did not. `receipt` signs again: it is the same each time. */
   async catchUp(receipt: (item: AcceptedItem) => Promise<Receipt>): Promise<void> {
     const { environment, uploads } = this.parts
     const keys = [...this.#table.keys({})]

@@ -13,7 +13,7 @@ const lookEveryMs = 2
 const waitMaxMs = 1000
 
 /**
- * Tells other threads which accepted items the tables may not show yet, in shared memory. Counts wrap around: only their
+ * Shows other threads which accepted items the tables may not show yet, in shared memory. Counts wrap around: only their
  * difference counts.
  */
 export class PendingMarks {

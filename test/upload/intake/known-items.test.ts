@@ -18,7 +18,7 @@ t.test('an item in a block is refused, but not where its receipt may be found el
   let stated: typeof receipt | 'none' | undefined
   const items = new KnownItems({
     uploads: new Uploads(environment),
-    selling: { sales: { openOf: () => undefined } },
+    openSales: { sales: { openOf: () => undefined } },
     isInBlock: () => true,
     listing: { receiptOf: async () => stated },
     objectStore: {
