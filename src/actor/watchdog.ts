@@ -12,8 +12,8 @@ export interface Account {
 
 /**
  * Why a thread sends no heartbeat. `spins`: it used half of the allowed time as processor time without returning to
- * its loop. `sleeps`: it waits in one call that does not return, and used no processor time. `disk`: the same, and
- * the kernel says that it waits for a disk. A thread that is ready to run but gets no processor is not at fault, and
+ * its loop, and still uses some. `sleeps`: it waits in one call that does not return, and used no processor time for the
+ * allowed time. `disk`: the same, and the kernel says that it waits for a disk. A thread that is ready to run but gets no processor is not at fault, and
  * is never reported.
  */
 export type Cause = 'spins' | 'sleeps' | 'disk'
@@ -48,6 +48,9 @@ interface Watched {
   silentMs: number
   /** Processor time when the first heartbeat was missed; undefined: none was. */
   cpuMs: number | undefined
+  /** Processor time at the last look that found more of it, and for how long it has not grown since. */
+  lastCpuMs: number
+  restMs: number
   namedFor: Cause | undefined
 }
 
@@ -91,7 +94,14 @@ export class Watchdog {
       if (watched?.count !== count) {
         // The kernel's account of a thread costs five calls: it is read of a silent one only.
         if (watched?.namedFor !== undefined) this.options.onHeard(name)
-        this.#watched.set(slot, { count, silentMs: 0, cpuMs: undefined, namedFor: undefined })
+        this.#watched.set(slot, {
+          count,
+          silentMs: 0,
+          cpuMs: undefined,
+          lastCpuMs: 0,
+          restMs: 0,
+          namedFor: undefined,
+        })
         there.add(slot)
         continue
       }
@@ -104,6 +114,8 @@ export class Watchdog {
       there.add(slot)
       watched.silentMs = isLate ? 0 : watched.silentMs + passedMs
       watched.cpuMs = isLate ? found.cpuMs : (watched.cpuMs ?? found.cpuMs)
+      watched.restMs = isLate || found.cpuMs > watched.lastCpuMs ? 0 : watched.restMs + passedMs
+      watched.lastCpuMs = found.cpuMs
       if (!isLate) this.#judge(name, watched, found)
     }
     for (const slot of this.#watched.keys()) if (!there.has(slot)) this.#watched.delete(slot)
@@ -113,18 +125,20 @@ export class Watchdog {
     const { silentMs } = watched
     if (silentMs < this.options.silentMs) return
     const own = cpuMs - (watched.cpuMs ?? cpuMs)
-    const cause = this.#causeOf(name, state, own)
+    const isAtRest = watched.restMs >= this.options.silentMs
+    const cause = this.#causeOf(name, state, own, isAtRest)
     if (cause === undefined) return
     const isOther = watched.namedFor === undefined || (watched.namedFor === 'disk' && cause !== 'disk')
     if (isOther) watched.namedFor = cause
     this.options.onSilent({ name, cause, silentMs, cpuMs: own }, isOther)
   }
 
-  #causeOf(name: string, state: string, cpuMs: number): Cause | undefined {
-    if (cpuMs >= this.options.silentMs / 2) return 'spins'
-    // A thread that used some processor time is not stuck in one call: it wakes now and then, and waits for a
+  #causeOf(name: string, state: string, cpuMs: number, isAtRest: boolean): Cause | undefined {
+    if (!isAtRest && cpuMs >= this.options.silentMs / 2) return 'spins'
+    // A thread that uses some processor time is not stuck in one call: it wakes now and then, and waits for a
     // processor.
-    if (state === 'R' || cpuMs > tickMs || isHand(name)) return undefined
+    const isAwake = !isAtRest && cpuMs > tickMs
+    if (state === 'R' || isAwake || isHand(name)) return undefined
     return state === 'D' ? 'disk' : 'sleeps'
   }
 }

@@ -178,3 +178,33 @@ t.test('a real thread with a real endless loop is found, and its stack says wher
   await worker.terminate()
   await eventually('the ended thread has no heartbeat', () => heartbeats.read().length === 0)
 })
+
+t.test('a thread that stopped using processor time is at rest, and reported for that', async (t) => {
+  const { reported, pass } = scene('ingest')
+  pass(12, 1000, 'R')
+  t.match(reported.at(-1)?.[0], { cause: 'spins' })
+  pass(15, 0, 'S')
+  t.match(reported.at(-1)?.[0], { cause: 'sleeps' })
+  pass(1, 500, 'R')
+  t.match(reported.at(-1)?.[0], { cause: 'spins' })
+})
+
+t.test('a thread that is long in one native call goes on after a look at its stack', async (t) => {
+  const code = `
+    const { parentPort } = require('node:worker_threads')
+    const { pbkdf2Sync } = require('node:crypto')
+    parentPort.on('message', (rounds) => {
+      parentPort.postMessage('begun')
+      if (rounds > 0) pbkdf2Sync('a', 'b', rounds, 64, 'sha512')
+      parentPort.postMessage('over')
+    })`
+  const worker = new Worker(code, { eval: true })
+  t.teardown(() => worker.terminate())
+  const heard: string[] = []
+  worker.on('message', (word: string) => heard.push(word))
+  worker.postMessage(1_500_000)
+  await eventually('it is in its call', () => heard.includes('begun'))
+  t.equal(await stackOf(worker.threadId, 50), undefined)
+  worker.postMessage(0)
+  await eventually('both are over', () => heard.filter((word) => word === 'over').length === 2)
+})
