@@ -7,6 +7,10 @@ export interface ReceiptFacts {
   readonly deadlineHeight: number
   /** Decimal. */
   readonly winc: string
+  /** Name of the reservation that pays for it, where this is not its id: that of an upload in parts. */
+  readonly paidWith?: string
+  /** Of an item with `paidWith`. */
+  readonly sizeBytes?: number
 }
 
 /** A receipt as the cluster lists it. */

@@ -61,7 +61,7 @@ export interface UploadEndpointsParts {
   /** Uploads in parts that other machines go on with, too; absent: they belong to this machine. */
   readonly shared?: { readonly records: PartRecords; readonly files: PartStore }
   /** What other machines have accepted; absent: there are none. */
-  readonly machines?: Pick<ItemsElsewhere, 'has'>
+  readonly machines?: Pick<ItemsElsewhere, 'has' | 'receiptOf'>
   /** Makes ids of uploads out of payments. */
   readonly secret: Uint8Array
   /** Signs items of bytes that nobody has signed. */

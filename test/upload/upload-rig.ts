@@ -149,6 +149,7 @@ export async function uploadRig(
     look: look ?? tell('look', { status: 402, json: {}, lines: '' }),
     units: tell('units', { units: '1', network: 'base' }),
     outcome: outcome ?? tell('outcome', { paid: false, state: 'failed' }),
+    finish: tell('finish', { status: 'confirmed', winc: '5', refundWinc: '0' }),
     ...(pay === undefined ? {} : { pay }),
   } as unknown as UsdcPort
   const uploads = new Uploads(environment)

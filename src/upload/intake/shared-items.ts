@@ -86,8 +86,9 @@ export class SharedItems {
   async #listed(item: AcceptedItem): Promise<Listed> {
     const { items, uploads } = this.parts
     const bundle = idBytes(item.id)
-    const { receivedMs, deadlineHeight, winc } = item
-    const receipt = { receivedMs, deadlineHeight, winc }
+    const { receivedMs, deadlineHeight, winc, heldAs, place } = item
+    const paid = heldAs === undefined ? {} : { paidWith: heldAs, sizeBytes: place.sizeBytes }
+    const receipt = { receivedMs, deadlineHeight, winc, ...paid }
     if (!(await items.add([{ id: bundle, bundle, receipt }]))) return 'away'
     if (item.isBundle !== true) return 'listed'
     // Its bytes may have been removed meanwhile.

@@ -175,11 +175,14 @@ export class Finishing {
     const { records } = this.parts
     await this.host.load(id)
     const record = records.find(id)
-    // Where its payment may still be settled it stays: `host` counts it again.
-    if (record?.paid?.facts === undefined || isOver(record)) return
+    // Where its payment may still be settled, or its item may be accepted, it stays: `host` counts it again.
+    if (record?.paid?.facts === undefined || isOver(record) || record.begunItem !== undefined) return
     if (this.endAccepted(record) !== undefined) return
     const claimed = await records.claim(id, uploaderIn(record))
-    if (claimed === 'ours') await this.#recordOutcome(id, { answer: givenUp, isUnused: true })
+    if (claimed !== 'ours') return
+    const isBegun = records.find(id)?.begunItem !== undefined
+    if (isBegun) await records.release(id)
+    else await this.#recordOutcome(id, { answer: givenUp, isUnused: true })
   }
 
   #has(item: Id): boolean {
@@ -240,7 +243,7 @@ export class Finishing {
         if (stopped !== undefined) return stopped
         const isHeld = await this.#isAcceptedElsewhere(id, item)
         if (isHeld === undefined) return unsure
-        if (!isHeld) return undefined
+        if (!isHeld) return charge && (await this.#begin(id, item).catch(diskAnswer))
         heldItem = item
         return acceptedElsewhere
       },
@@ -255,6 +258,16 @@ export class Finishing {
     const sources = await files.sources(id, offsets)
     const answer = await new Assembly(this.parts).run(sources, uploader, validating, terms)
     return { answer, isUnused, ...(heldItem === undefined ? {} : { heldItem }) }
+  }
+
+  /** Other machines know from now on which item may be accepted for what was paid. An answer: that cannot be written. */
+  async #begin(id: string, begunItem: Id): Promise<UploadAnswer | undefined> {
+    const { records } = this.parts
+    const record = records.find(id)
+    if (!records.isShared || record === undefined || record.begunItem === begunItem) return undefined
+    this.host.put({ ...record, state: 'asked', begunItem })
+    await records.written(id)
+    return undefined
   }
 
   async #recordOutcome(id: string, { answer, isUnused, heldItem }: Assembled): Promise<UploadAnswer> {

@@ -50,6 +50,11 @@ export interface MultipartRecord {
   readonly uploader?: Uploader
   /** Another machine of the cluster has accepted its item, and gives the receipt. */
   readonly heldItem?: Id
+  /**
+   * The item that some machine of the cluster may have accepted for what was paid, from before it does. Such an upload is `asked`,
+   * so it is finished, and never refunded because its time is over.
+   */
+  readonly begunItem?: Id
   /** What became of it, where `finalized`. */
   readonly itemId?: Id
   /** Why not, where it is over otherwise, or `underfunded`. */

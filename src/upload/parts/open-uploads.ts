@@ -153,8 +153,8 @@ export class OpenUploads implements FinishingHost {
     const around = await records.lookAround()
     if (around === undefined || this.#closing.signal.aborted) return
     for (const id of around.left) await this.#goOn(id).catch(diskAnswer)
-    const isLeft = ({ changedMs }: MultipartRecord): boolean => clock.now() - changedMs > owedMs
-    for (const record of around.owing.filter(isLeft)) this.parts.paid?.settleOwed(record)
+    for (const record of around.owing)
+      if (clock.now() - record.changedMs > owedMs) this.parts.paid?.settleOwed(record)
   }
 
   /** Its end was ordered, or begun by a machine that is silent. */
@@ -297,7 +297,6 @@ export class OpenUploads implements FinishingHost {
     return this.#finishing.receipt(record)
   }
 
-  /** It takes no room any more. */
   async removeParts(id: string): Promise<void> {
     this.#forget(id)
     // A power cut may not leave the order without the parts.
@@ -348,9 +347,10 @@ export class OpenUploads implements FinishingHost {
     const isOwed = record.paid !== undefined && record.paid.endedMs === undefined
     if (isExpired && !isOwed) return false
     const later = { ...record, dueMs: clock.now() + sweepEveryMs }
-    // What was paid for and never used becomes credits first.
-    records.put(isExpired && record.paid?.owes === undefined ? owing(later, 'refund') : later)
-    if (isExpired) paid?.settleOwed(record)
+    // What was paid for and never used becomes credits first; what may be accepted somewhere is finished.
+    const isUnused = isExpired && record.begunItem === undefined
+    records.put(isUnused ? owing(later, 'refund') : later)
+    if (isUnused) paid?.settleOwed(record)
     else paid?.watchPayment(record, this)
     return true
   }

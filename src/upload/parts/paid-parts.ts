@@ -2,7 +2,8 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { type Clock, pause } from '../../actor/clock.js'
 import { FreeShares, type ReleaseShare } from '../../actor/free-shares.js'
 import { EngineAway } from '../../cluster/engine-away.js'
-import { isRefusal, type Refusal } from '../../format/refusal.js'
+import type { ItemsElsewhere } from '../../cluster/items-elsewhere.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
 import { type CreditsPort, type UsdcPort, usdcShare } from '../../payment/credits-port.js'
 import { isDiskError } from '../../store/disk-error.js'
@@ -22,6 +23,8 @@ export interface PaidPartsParts {
   readonly credits: Pick<CreditsPort, 'refund'>
   readonly records: PartRecords
   readonly uploads: Pick<Uploads, 'ofReservation'>
+  /** What other machines have accepted; absent: there are none. */
+  readonly machines?: Pick<ItemsElsewhere, 'receiptOf'>
   /** Makes ids of uploads out of payments (`uploadSecret`). */
   readonly secret: Uint8Array
   readonly itemMaxBytes: number
@@ -303,11 +306,24 @@ export class PaidParts {
     }
   }
 
-  /** The record of an accepted item has the last word: what has paid for it is never refunded. */
-  #settleOrRefund(id: string, owes: NonNullable<PaidUpload['owes']>): Promise<object | Refusal> {
-    const { uploads, usdc, credits } = this.parts
-    const spent = owes === 'refund' ? uploads.ofReservation(id)?.place.sizeBytes : owes.spent
+  /** The record of an accepted item, of any machine, has the last word: what has paid for it is never refunded. */
+  async #settleOrRefund(id: string, owes: NonNullable<PaidUpload['owes']>): Promise<object | Refusal> {
+    const { usdc, credits } = this.parts
+    const spent = owes === 'refund' ? await this.#spentOf(id) : owes.spent
+    if (typeof spent === 'object') return spent
     return spent === undefined ? credits.refund(id) : usdc.finish({ itemId: id, bytes: spent })
+  }
+
+  /** Size of the item that was accepted for what was paid. Undefined: none was. A refusal: it is not known now. */
+  async #spentOf(id: string): Promise<number | undefined | Refusal> {
+    const { uploads, records, machines } = this.parts
+    const own = uploads.ofReservation(id)?.place.sizeBytes
+    const item = records.find(id)?.begunItem
+    if (own !== undefined || item === undefined || machines === undefined) return own
+    const listed = await machines.receiptOf(item)
+    if (listed === undefined)
+      return refuse('busy', 'self', 'it is not known what other machines have accepted')
+    return listed !== 'none' && listed.paidWith === id ? listed.sizeBytes : undefined
   }
 
   async close(): Promise<void> {
