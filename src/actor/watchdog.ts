@@ -12,9 +12,9 @@ export interface Account {
 
 /**
  * Why a thread sends no heartbeat. `spins`: it used half of the allowed time as processor time without returning to
- * its loop, and still uses some. `sleeps`: it waits in one call that does not return, and used no processor time for the
- * allowed time. `disk`: the same, and the kernel says that it waits for a disk. A thread that is ready to run but gets no processor is not at fault, and
- * is never reported.
+ * its loop, and still uses some. `sleeps`: it waits in one call that does not return, and used no processor time for
+ * the allowed time. `disk`: the same, and the kernel says that it waits for a disk. A thread that is ready to run but
+ * gets no processor is not at fault, and is never reported.
  */
 export type Cause = 'spins' | 'sleeps' | 'disk'
 

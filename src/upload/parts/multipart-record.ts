@@ -51,8 +51,8 @@ export interface MultipartRecord {
   /** Another machine of the cluster has accepted its item, and gives the receipt. */
   readonly heldItem?: Id
   /**
-   * The item that some machine of the cluster may have accepted for what was paid, from before it does. Such an upload is `asked`,
-   * so it is finished, and never refunded because its time is over.
+   * The item that some machine of the cluster may have accepted for what was paid, from before it does. Such an upload is
+   * `asked`, so it is finished, and never refunded because its time is over.
    */
   readonly begunItem?: Id
   /** What became of it, where `finalized`. */
