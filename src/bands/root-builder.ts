@@ -146,7 +146,7 @@ export class RootBuilder {
     let after: Uint8Array | undefined
     for (;;) {
       this.index.refresh()
-      const rows = this.index.stretch(from, to, after, turnRows)
+      const rows = this.index.stretch(from, to, after, turnRows, false)
       for (const row of rows) {
         if (!row.isItem) root = row
         else if (root !== undefined && root.height === row.height && root.index === row.index) {
@@ -155,7 +155,7 @@ export class RootBuilder {
         }
       }
       after = rows.at(-1)?.key
-      if (rows.length < turnRows) return
+      if (after === undefined) return
       await turn()
     }
   }

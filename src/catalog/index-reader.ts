@@ -31,6 +31,8 @@ const ownerKeysMax = 1000
 const ownerKeyMaxBytes = 1024
 /** Bytes of tags that are read in one step. */
 const bytesPerStep = 4096
+/** Tags that a part of a stretch has in memory, about: an item may have 128 times as many as most clients write. */
+const stretchTagBytes = 4 * 2 ** 20
 /** Bundles around items that are kept at hand (twice as many at most). */
 const holdersMax = 2000
 
@@ -196,9 +198,13 @@ export class ChainIndex {
     }
   }
 
-  /** Rows between two heights (inclusive) in chain order, at most `limit`, those behind the row with key `after`. */
-  stretch(from: number, to: number, after: Uint8Array | undefined, limit: number): Row[] {
-    const page = { backwards: false, limit, ...(after === undefined ? {} : { after }) }
+  /**
+   * Rows between two heights (inclusive) in chain order, at most `limit`, those behind the row with key `after`. Fewer where
+   * their tags have some megabytes: only where there is none at all is the stretch over. Without `takesTags` they have no tags.
+   */
+  stretch(from: number, to: number, after: Uint8Array | undefined, limit: number, takesTags = true): Row[] {
+    const bounds = { limit, takesTags, tagsMaxBytes: stretchTagBytes }
+    const page = { backwards: false, ...bounds, ...(after === undefined ? {} : { after }) }
     return [...this.rows({ minHeight: from, maxHeight: to }, page, endlessEffort()).entries]
   }
 
@@ -263,7 +269,7 @@ export class ChainIndex {
     const name = id.toString('latin1')
     const known = this.#holders.get(name)
     if (known !== undefined) return known
-    const row = this.row(id)
+    const row = this.row(id, false)
     if (row === undefined) return undefined
     const { isItem, place } = row
     const holder = { id: Buffer.from(id), isItem, parent: place && Buffer.from(place.parent) }

@@ -188,7 +188,7 @@ export class BulkImport {
     queue.index.refresh()
     const tasks = folder.dataIds().flatMap((id) => {
       const task = bundles.find(idBytes(id))
-      const key = queue.index.row(idBytes(id))?.key ?? idBytes(id)
+      const key = queue.index.row(idBytes(id), false)?.key ?? idBytes(id)
       return task === undefined ? [] : [{ id, task, key }]
     })
     return tasks.sort((one, other) => Buffer.compare(one.key, other.key))
@@ -217,7 +217,7 @@ export class BulkImport {
   }
 
   #root(id: Id): Uint8Array {
-    return this.parts.queue.index.row(idBytes(id))?.transfer?.dataRoot ?? new Uint8Array(0)
+    return this.parts.queue.index.row(idBytes(id), false)?.transfer?.dataRoot ?? new Uint8Array(0)
   }
 }
 

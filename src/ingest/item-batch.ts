@@ -71,7 +71,7 @@ export interface OpenedRoot {
 /** Whether a root is in a block of the index. */
 export function isRootKnown({ index }: IndexQueue, id: Id): boolean {
   index.refresh()
-  return index.row(idBytes(id))?.height !== undefined
+  return index.row(idBytes(id), false)?.height !== undefined
 }
 
 /** Collects items of one root, verifies them in batches, and sends them to the catalog. */
@@ -169,7 +169,7 @@ export class ItemBatch {
   async #index(items: readonly FoundItem[], pack: () => Uint8Array): Promise<void> {
     const outcome = await this.queue.write(() => {
       const { id, digest } = this.root
-      const row = this.queue.index.row(idBytes(id))
+      const row = this.queue.index.row(idBytes(id), false)
       if (row?.height === undefined) return undefined
       this.#announce(items, row.height)
       const isUnjudged = this.judge === undefined
@@ -184,7 +184,9 @@ export class ItemBatch {
   #announce(items: readonly FoundItem[], height: number): void {
     const { webhooks, queue } = this
     if (webhooks === undefined) return
-    const fresh = items.filter(({ header }) => queue.index.row(idBytes(header.id))?.height === undefined)
+    const fresh = items.filter(
+      ({ header }) => queue.index.row(idBytes(header.id), false)?.height === undefined,
+    )
     const wanted = fresh.map(itemSubject).filter((subject) => matches(webhooks.options.index, subject))
     webhooks.announce(wanted.map((subject) => indexedEvent(subject, height)))
   }

@@ -52,7 +52,7 @@ export class Mempool {
       return
     }
     queue.index.refresh()
-    const unknown = ids.filter((id) => queue.index.row(idBytes(id)) === undefined)
+    const unknown = ids.filter((id) => queue.index.row(idBytes(id), false) === undefined)
     for (const id of unknown.slice(0, this.options.atOnceMax)) await this.#learn(id, signal)
   }
 

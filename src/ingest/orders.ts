@@ -86,7 +86,7 @@ export class Orders {
     const { transaction } = found
     await queue.write(() => {
       // What is in a block already stays where it is.
-      if (queue.index.row(idBytes(id)) !== undefined) return undefined
+      if (queue.index.row(idBytes(id), false) !== undefined) return undefined
       const row = pendingInput(transaction)
       return {
         kind: 'all',

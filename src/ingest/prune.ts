@@ -49,7 +49,7 @@ export class Pruner {
       index.refresh()
       const last = Math.min(to, (index.topHeight() ?? -1) - this.forkDepth)
       if (from > last) return removed
-      const rows = index.stretch(from, last, after, stepRows)
+      const rows = index.stretch(from, last, after, stepRows, false)
       after = rows.at(-1)?.key
       if (after === undefined) return removed
       const old = rows.filter(({ isItem, seenSeconds }) => isItem && seenSeconds < beforeSeconds)

@@ -5,7 +5,7 @@ import type { ExportTable } from './export-layout.js'
 import type { ExportOrder } from './export-protocol.js'
 import { blockRow, ExportRows } from './export-rows.js'
 
-/** Rows of the index read at once: the thread does other things in between. */
+/** Rows of the index read at once, fewer where they have many tags: the thread does other things in between. */
 const pageRows = 1000
 
 /** How far an export is. */

@@ -171,7 +171,7 @@ class PeerImport {
     const own = new Set(transactions.map(({ id }) => id))
     if (isNew) await this.#items(items, (id) => own.has(id))
     else if (index.block(block.height) === undefined) this.left.blocks += 1
-    else await this.#items(items, (id) => index.row(idBytes(id))?.height === block.height)
+    else await this.#items(items, (id) => index.row(idBytes(id), false)?.height === block.height)
     this.#blocks += 1
     this.#place = { height: block.height, id: block.id }
     if (this.#blocks >= this.blocksAtOnce || this.#rows >= batchMax.rows) await this.#flush()

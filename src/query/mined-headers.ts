@@ -20,7 +20,7 @@ export class MinedHeaders implements HeaderSource {
   async header(id: Id, given?: Row): Promise<SignedHeader | Refusal> {
     const known = await this.known.header(id)
     if (!isRefusal(known) || known.refused !== 'unknown') return known
-    const row = given ?? this.index.row(idBytes(id))
+    const row = given ?? this.index.row(idBytes(id), false)
     if (row === undefined || row.isItem || row.height === undefined) return known
     const mined = await this.chain.transaction(id, { signed: false })
     return isRefusal(mined) ? mined : { signature: mined.signature, owner: ownerOf(mined) }

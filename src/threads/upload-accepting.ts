@@ -313,7 +313,7 @@ function openChainItems({ ports, settings, memory }: UploadGiven): {
   const { environment } = openCatalogTables(folders(settings).catalog)
   const index = new ChainIndex(environment, new Generations(memory.generations))
   return {
-    isInBlock: (id) => index.known(() => index.row(idBytes(id)))?.height !== undefined,
+    isInBlock: (id) => index.known(() => index.row(idBytes(id), false))?.height !== undefined,
     close: () => environment.close(),
   }
 }
