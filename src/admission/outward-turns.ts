@@ -9,8 +9,8 @@ export interface OutwardOptions {
   readonly perSecond: number
   /** That may begin at once after a while without any. */
   readonly burst: number
-  /** Of one network (IPv4 /24, IPv6 /48) in a minute. */
-  readonly eachPerMinute: number
+  /** Of one network (IPv4 /24, IPv6 /48) in a minute; absent: of any number, in their turns. For services that send a bill. */
+  readonly eachPerMinute?: number
 }
 
 /** A client that waits for its turn. */
@@ -38,7 +38,7 @@ const crowded = refuse('busy', 'self', 'too many ask at the same time: try again
  * too many wait, the one with most makes room.
  */
 export class OutwardTurns {
-  readonly #each: RateWindow
+  readonly #each: RateWindow | undefined
   readonly #wasted: LeakingCounts
   /** In the order in which they came. */
   readonly #waiting = new Set<Waiting>()
@@ -53,7 +53,8 @@ export class OutwardTurns {
     private readonly clock: Clock,
   ) {
     const { burst, eachPerMinute: each } = options
-    this.#each = new RateWindow({ windowMs: 60_000, each, all: allPerMinute }, clock)
+    const all = allPerMinute
+    this.#each = each === undefined ? undefined : new RateWindow({ windowMs: 60_000, each, all }, clock)
     this.#wasted = new LeakingCounts(clock, wasted)
     this.#left = burst
     this.#filledMs = clock.monotonic()
@@ -66,7 +67,7 @@ export class OutwardTurns {
    */
   async wait(client: string): Promise<Refusal | undefined> {
     const isOwn = ownShape.test(client)
-    if (!isOwn && !this.#each.take(client)) return tooOften
+    if (!isOwn && this.#each?.take(client) === false) return tooOften
     if (this.takeNow(client)) return undefined
     const names = namesOf(partiesOf(client))
     if (this.#waiting.size >= waitingMax && !this.#makeRoom(names)) return crowded

@@ -1,7 +1,7 @@
 import type { Clock } from '../../actor/clock.js'
 import { OutwardTurns } from '../../admission/outward-turns.js'
 import { isUnreadable, type Presented, paymentName, type ReadPayment } from '../../admission/presented.js'
-import { isRefusal } from '../../format/refusal.js'
+import type { Refusal } from '../../format/refusal.js'
 import type { MoneyLedger } from '../../ledger/ledger-port.js'
 import type { Transfer } from '../../ledger/transfer.js'
 import { findReservation, isSpent } from '../books/paid-items.js'
@@ -49,7 +49,7 @@ export interface FirstSalesParts {
 }
 
 /** Questions whether a payment was settled: most come to nothing, and anybody can cause them. */
-const soldTurns = { perSecond: 20, burst: 64, eachPerMinute: 600 }
+const soldTurns = { perSecond: 20, burst: 64 }
 
 /**
  * Knows which sale came first, of those with one payment or one identifier. An item that an upload service signs itself has
@@ -98,13 +98,18 @@ export class FirstSales {
 
   /**
    * Whether a payment that its payer has signed has paid, or is about to pay, for an item of so many bytes or more. Clients have
-   * turns, because anybody can sign payments that are worth nothing, and the ledger has other work.
+   * turns, because anybody can sign payments that are worth nothing, and the ledger has other work. Refused `busy`: nobody has
+   * looked, and it may have.
    */
-  async isSold(read: ReadPayment, { bytes, asker }: Pick<UsdcOrder, 'bytes' | 'asker'>): Promise<boolean> {
+  async isSold(
+    read: ReadPayment,
+    { bytes, asker }: Pick<UsdcOrder, 'bytes' | 'asker'>,
+  ): Promise<boolean | Refusal> {
     if (isUnreadable(read)) return false
     const payment = paymentName(read)
     if (payment === undefined || !this.#isSigned(read)) return false
-    if (isRefusal(await this.#turns.wait(asker))) return false
+    const crowded = await this.#turns.wait(asker)
+    if (crowded !== undefined) return crowded
     const isSold = (await this.#soldBytes(payment)) >= bytes
     if (isSold) this.#turns.noteUseful(asker)
     return isSold

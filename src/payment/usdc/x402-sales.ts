@@ -52,6 +52,13 @@ const mebibyte = 2 ** 20
 const used = { error: 'payment_already_used', message: 'this payment has paid for something else' }
 const credited = { error: 'payment_credited', message: 'this payment has become credits of its wallet' }
 
+/** It may have paid for an item: with an offer a client would pay a second time. */
+const unknownNow: UsdcAnswer = {
+  status: 503,
+  json: { error: 'payment_service_unavailable', message: 'busy: retry with the same payment' },
+  lines: '\r\nRetry-After: 2',
+}
+
 /** A payment that came in for an item, whatever became of it since. */
 export interface ReceivedUsdc extends Omit<UsdcPaid, 'paid' | 'winc'> {
   /** What the payment was worth. */
@@ -98,8 +105,9 @@ export class X402Sales implements UsdcPort {
       if (!isDenial(outcome)) return { good: true, units: '0' }
       // Another service may have settled it: its own item is requested again for its receipt. What was settled stands on the
       // chain with its signature, so it counts for nobody.
-      if (await this.#first.isSold(read, order)) return { good: true, units: '0' }
-      return answerOfDenial(outcome)
+      const isSold = await this.#first.isSold(read, order)
+      if (isRefusal(isSold)) return unknownNow
+      return isSold ? { good: true, units: '0' } : answerOfDenial(outcome)
     }
     // It is paid when the body is here. Looked at again, the price is good no longer than it was: only its first look counts.
     const key = lookedKey(order, read)

@@ -152,4 +152,18 @@ t.test('a payment that another service has settled counts for nobody who brings 
   t.ok(questions < 200, `${questions} questions`)
   await clock.pass(60_000)
   await Promise.all(vain)
+  const lookFor = (asker: string, { order: sold } = paymentOf(100n)) =>
+    sales.look({ ...sold, asker, itemId: '', bytes: 10 })
+  for (let times = 0; times < 700; times += 1) {
+    t.match(await lookFor('203.0.113.9'), { status: 402 })
+    await clock.pass(60)
+  }
+  const beside = await lookFor('203.0.113.5', { payment, order })
+  t.strictSame(beside, { good: true, units: '0' }, 'neighbours in its network are not its own doing')
+  const crowd = Array.from({ length: 1000 }, () => lookFor('203.0.113.9', { payment, order }))
+  await clock.pass(60_000)
+  for (const answer of await Promise.all(crowd)) {
+    const isGood = 'good' in answer
+    t.match(answer, isGood ? { units: '0' } : { status: 503 }, 'no offer to a client that has paid')
+  }
 })
