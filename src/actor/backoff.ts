@@ -37,6 +37,11 @@ export class Backoff {
     return this.#failures >= this.options.failuresMax
   }
 
+  /** The next failure begins a pause. */
+  get isLast(): boolean {
+    return this.#failures + 1 >= this.options.failuresMax
+  }
+
   /** Starts a pause for all others, so that one call alone can try whether the service works again. */
   hold(ms: number): void {
     this.#untilMs = this.clock.monotonic() + ms

@@ -14,49 +14,119 @@ export interface GuardOptions extends BackoffOptions {
   readonly timeoutMs: number
 }
 
+/** Names that were answered, one of a base name: so many are kept to try the resolver with. */
+const answeredMax = 4
+
 /** Adds a timeout to a resolver, and pauses it for a while when it fails for several names in a row. */
 export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock): Resolver {
-  const resting = refuse(
-    'upstream',
-    'upstream',
-    `the ${resolver.label} resolver gets no requests for a while, after failures`,
-  )
-  const late = refuse('late', 'upstream', `the ${resolver.label} resolver did not answer in time`)
-  const rest = new Backoff(options, clock)
-  let failedLast = ''
+  return new GuardedResolver(resolver, options, clock)
+}
 
-  const judge = (verdict: ResolverVerdict, { basename }: Name, asking: ResolveContext): void => {
-    // A malformed record still counts as an answer: otherwise the owner of one name could pause the resolver for all
-    // names.
-    if (!isRefusal(verdict) || verdict.refused === 'forged') {
-      rest.well()
-      failedLast = ''
+/**
+ * Strangers choose names that a resolver is slow about, or fails for. So a failure counts only where no other name was answered
+ * meanwhile, and before the resolver is paused for all names, or used again, it is tried with names that it answered before.
+ */
+class GuardedResolver implements Resolver {
+  readonly label: Resolver['label']
+  readonly remote: boolean
+  readonly #rest: Backoff
+  readonly #answered = new Map<string, Name>()
+  #answeredMs = Number.NEGATIVE_INFINITY
+  #failedLast = ''
+  #trying: Promise<void> | undefined
+
+  constructor(
+    private readonly resolver: Resolver,
+    private readonly options: GuardOptions,
+    private readonly clock: Clock,
+  ) {
+    this.label = resolver.label
+    this.remote = resolver.remote
+    this.#rest = new Backoff(options, clock)
+  }
+
+  async resolve(name: Name, asking: ResolveContext): Promise<ResolverVerdict> {
+    const rest = this.#rest
+    if (rest.isDue && rest.isOn) return this.#resting()
+    // One call tries whether the resolver works again; the others are refused meanwhile and need not wait.
+    if (rest.isDue) {
+      rest.hold(this.options.timeoutMs)
+      if (this.#answered.size > 0) await this.#tryAnswered()
+      if (rest.isDue && this.#answered.size > 0) return this.#resting()
+    }
+    const begunMs = this.clock.monotonic()
+    const verdict = await this.#call(name, asking)
+    this.#judge(verdict, name, asking, begunMs)
+    return verdict
+  }
+
+  #resting(): ResolverVerdict {
+    const words = `the ${this.label} resolver gets no requests for a while, after failures`
+    return refuse('upstream', 'upstream', words)
+  }
+
+  async #call(name: Name, asking: ResolveContext): Promise<ResolverVerdict> {
+    const own = new AbortController()
+    const leave = (): void => own.abort()
+    asking.signal.addEventListener('abort', leave)
+    if (asking.signal.aborted) leave()
+    const answer = this.resolver.resolve(name, { ...asking, signal: own.signal })
+    const late = refuse('late', 'upstream', `the ${this.label} resolver did not answer in time`)
+    const verdict = await withinTime(this.clock, this.options.timeoutMs, answer, late)
+    if (verdict === late) own.abort()
+    asking.signal.removeEventListener('abort', leave)
+    return verdict
+  }
+
+  #judge(verdict: ResolverVerdict, name: Name, asking: ResolveContext, begunMs: number): void {
+    const { basename } = name
+    if (isAnswer(verdict)) {
+      if (!isRefusal(verdict)) this.#keep(name)
+      this.#well()
       return
     }
     // A failure for a request with a trail may be caused by the trail, so it does not count.
-    if (!isUntrailed(asking)) return
+    if (!isUntrailed(asking) || this.#answeredMs >= begunMs) return
     // An aborted call does not count against the resolver, and neither does the same name failing repeatedly.
-    if (asking.signal.aborted || (basename === failedLast && !rest.isDue)) return
-    failedLast = basename
-    rest.failed()
+    const isRepeated = basename === this.#failedLast && !this.#rest.isDue
+    if (asking.signal.aborted || isRepeated) return
+    this.#failedLast = basename
+    if (this.#rest.isLast && this.#answered.size > 0) void this.#tryAnswered()
+    else this.#rest.failed()
   }
-  return {
-    label: resolver.label,
-    remote: resolver.remote,
-    async resolve(name: Name, asking: ResolveContext): Promise<ResolverVerdict> {
-      if (rest.isDue && rest.isOn) return resting
-      // One call tries whether the resolver works again; the others are refused meanwhile and need not wait.
-      if (rest.isDue) rest.hold(options.timeoutMs)
-      const own = new AbortController()
-      const leave = (): void => own.abort()
-      asking.signal.addEventListener('abort', leave)
-      if (asking.signal.aborted) leave()
-      const answer = resolver.resolve(name, { ...asking, signal: own.signal })
-      const verdict = await withinTime(clock, options.timeoutMs, answer, late)
-      if (verdict === late) own.abort()
-      asking.signal.removeEventListener('abort', leave)
-      judge(verdict, name, asking)
-      return verdict
-    },
+
+  #keep(name: Name): void {
+    if (this.#answered.size < answeredMax) this.#answered.set(name.basename, name)
   }
+
+  #well(): void {
+    this.#answeredMs = this.clock.monotonic()
+    this.#rest.well()
+    this.#failedLast = ''
+  }
+
+  #tryAnswered(): Promise<void> {
+    this.#trying ??= this.#tryAll().finally(() => {
+      this.#trying = undefined
+    })
+    return this.#trying
+  }
+
+  async #tryAll(): Promise<void> {
+    const asking = { hops: 0, via: [], signal: new AbortController().signal }
+    const tried = [...this.#answered.values()].map(async (name) => {
+      const isWell = isAnswer(await this.#call(name, asking))
+      if (isWell) this.#well()
+      return { name, isWell }
+    })
+    const all = await Promise.all(tried)
+    // A name that alone fails is none to try the resolver with.
+    if (!all.some(({ isWell }) => isWell)) this.#rest.failed()
+    else for (const { name, isWell } of all) if (!isWell) this.#answered.delete(name.basename)
+  }
+}
+
+/** A malformed record counts, too: otherwise the owner of one name could pause the resolver for all names. */
+function isAnswer(verdict: ResolverVerdict): boolean {
+  return !isRefusal(verdict) || verdict.refused === 'forged'
 }

@@ -26,6 +26,9 @@ const usual = { undernameLimit: 10, recordIndex: 0 }
 /** An answer for content that is absent, or not paid for, names the id all the same. */
 const namingStatuses = new Set([200, 402, 404])
 
+/** What the client calls a head that is too long, by the parser or by its own count. */
+const longHeads: ReadonlySet<string> = new Set(['UND_ERR_HEADERS_OVERFLOW', 'HPE_HEADER_OVERFLOW'])
+
 /** Another gateway, queried by HEAD; its name headers are the answer. Malformed ones count as not sent. */
 export class TrustedNameGateway implements Resolver {
   readonly label = 'gateway'
@@ -52,7 +55,10 @@ export class TrustedNameGateway implements Resolver {
       return this.#read(name, headers, statusCode)
     } catch (error) {
       if (asking.signal.aborted) return refuse('late', 'upstream', 'the gateway for names did not answer')
-      return refuse('upstream', 'upstream', `the gateway for names: ${expected(error).message}`)
+      const { code, message } = expected(error) as NodeJS.ErrnoException
+      // The owner of a name can make its head long.
+      if (code !== undefined && longHeads.has(code)) return this.#no('its head is too long')
+      return refuse('upstream', 'upstream', `the gateway for names: ${message}`)
     }
   }
 

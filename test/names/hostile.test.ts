@@ -223,6 +223,36 @@ t.test('malformed answers for some names do not pause the resolver for all', asy
   t.equal(await ask('good'), 'absent')
 })
 
+t.test('names of one stranger, slow or failing, pause the resolver for nobody', async (t) => {
+  const clock = new HandClock()
+  let well = true
+  const resolver: Resolver = {
+    label: 'gateway',
+    remote: true,
+    resolve: async ({ full }) =>
+      well && !full.startsWith('slow') ? 'absent' : { refused: 'late', fault: 'upstream', message: 'slow' },
+  }
+  const guard = guarded(resolver, { timeoutMs: 100, failuresMax: 2, restMs: 1000, restMaxMs: 4000 }, clock)
+  const { signal } = new AbortController()
+  const ask = (text: string): Promise<ResolverVerdict> =>
+    guard.resolve(parseName(text) as Name, { hops: 0, via: [], signal })
+  t.equal(await ask('first'), 'absent')
+  for (let at = 0; at < 20; at += 1) {
+    await clock.turn(1)
+    t.match(await ask(`slow${at}`), { refused: 'late' })
+    if (at % 5 === 0) t.equal(await ask(`new${at}`), 'absent', 'names that are not known yet')
+  }
+  well = false
+  for (let at = 0; at < 4; at += 1) {
+    await clock.turn(1)
+    await ask(`other${at}`)
+  }
+  t.match(await ask('another'), { refused: 'upstream' }, 'a resolver that fails for all names is paused')
+  well = true
+  await clock.turn(1000)
+  t.equal(await ask('another'), 'absent', 'the first call after the pause has its answer')
+})
+
 t.test("questions with a client's trail do not shut the resolver for others", async (t) => {
   const clock = new HandClock()
   let calls = 0
