@@ -1,21 +1,11 @@
 import type { Clock } from '../actor/clock.js'
-import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { ClickhouseClient } from './clickhouse-client.js'
 import { tagLinesStatement, wholeRowsStatement } from './clickhouse-schema.js'
 import { recordedHeights, recordHeights, type StableHeights, wholeHeights, withHeights } from './heights.js'
 import { ensureTables } from './index-push.js'
-import { RowBinaryFault, RowBinaryReader } from './row-binary.js'
+import { type RowHeights, rowHeights, writeByHeights } from './row-heights.js'
 import { fillWholeRows } from './whole-rows.js'
-
-/** Heights whose tags are looked up in one statement. */
-const heightsEach = 500
-const boundsBytes = 1000
-const writeSettings = { optimize_on_insert: 0, async_insert: 0 }
-
-/** Counted as whole, and rows in the tables that were found for them. */
-export interface ForeignHeights extends StableHeights {
-  readonly rows: number
-}
 
 /**
  * Takes over heights whose rows another program has written into the tables, as the importer of ar-io-node does: makes what is
@@ -27,23 +17,21 @@ export async function takeForeignRows(
   wanted: { readonly from?: number | undefined; readonly to?: number | undefined },
   clock: Clock,
   onHeight: (height: number, heights: StableHeights) => void,
-): Promise<ForeignHeights | undefined | Refusal> {
+): Promise<RowHeights | undefined | Refusal> {
   const made = await ensureTables(client)
   if (isRefusal(made)) return made
-  const found = await foundHeights(client, wanted)
-  if (found === undefined || isRefusal(found)) return found
+  const rows = await rowHeights(client, { from: wanted.from ?? 0, to: wanted.to ?? 2 ** 32 - 1 })
+  if (rows === undefined || isRefusal(rows)) return rows
+  const found = { ...rows, from: wanted.from ?? rows.from, to: wanted.to ?? rows.to }
   const known = await recordedHeights(client)
   if (isRefusal(known)) return known
   // Rows that were restored or attached have passed no view. Where it is not filled yet, all rows are missing.
   const linesOf = known.hasWholeRows ? [tagLinesStatement, wholeRowsStatement] : [tagLinesStatement]
-  for (let from = found.from; from <= found.to; from += heightsEach) {
-    const to = Math.min(found.to, from + heightsEach - 1)
-    for (const statementOf of linesOf) {
-      const written = await client.write(statementOf({ from, to }), undefined, writeSettings)
-      if (isRefusal(written)) return written
-    }
-    onHeight(to, found)
-  }
+  const written = await writeByHeights(client, found, linesOf, (height) => {
+    onHeight(height, found)
+    return true
+  })
+  if (isRefusal(written)) return written
   const filled = await fillWholeRows(client, () => true)
   if (isRefusal(filled)) return filled
   const before = await wholeHeights(client)
@@ -51,25 +39,4 @@ export async function takeForeignRows(
   const version = Math.max(Math.floor(clock.now()), (before?.version ?? 0) + 1)
   const recorded = await recordHeights(client, withHeights(before, found, version))
   return isRefusal(recorded) ? recorded : found
-}
-
-async function foundHeights(
-  client: Pick<ClickhouseClient, 'ask'>,
-  wanted: { readonly from?: number | undefined; readonly to?: number | undefined },
-): Promise<ForeignHeights | undefined | Refusal> {
-  const { from = 0, to = 2 ** 32 - 1 } = wanted
-  const bytes = await client.ask(
-    `SELECT min(height), max(height), uniqExact(id) FROM transactions WHERE height BETWEEN ${from} AND ${to} FORMAT RowBinary`,
-    boundsBytes,
-  )
-  if (isRefusal(bytes)) return bytes
-  try {
-    const read = new RowBinaryReader(bytes)
-    const [lowest, highest, rows] = [read.u32(), read.u32(), read.u64()]
-    if (rows === 0) return undefined
-    return { from: wanted.from ?? lowest, to: wanted.to ?? highest, rows }
-  } catch (error) {
-    if (!(error instanceof RowBinaryFault) && !(error instanceof RangeError)) throw error
-    return refuse('upstream', 'upstream', `ClickHouse gave no heights: ${error.message}`)
-  }
 }
