@@ -148,6 +148,9 @@ export function isKey(text: string, kind = ''): boolean {
   return Buffer.byteLength(text) <= nameMax
 }
 
+/** How often a commit is tried again with records read anew, where another commit came before it. */
+export const commitTriesMax = 100
+
 /** Codes of sockets and of PostgreSQL's client. */
 const lostShape =
   /^(?:CONNECTION_\w+|CONNECT_TIMEOUT|ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH)$/

@@ -1,4 +1,4 @@
-import { isRejected, type MoneyLedger } from '../../ledger/ledger-port.js'
+import { commitTriesMax, isRejected, type MoneyLedger } from '../../ledger/ledger-port.js'
 import { isBeyond } from '../credits-port.js'
 import {
   elsewhere,
@@ -9,7 +9,6 @@ import {
   type Reservation,
   reservationChange,
   reservationKind,
-  reservationTries,
   serviceOf,
   totalOf,
 } from './reservation.js'
@@ -64,7 +63,7 @@ export async function paidFor(
   bytes: number,
   orderer: Orderer,
 ): Promise<bigint | 'spent' | 'held' | undefined> {
-  for (let tries = 0; tries < reservationTries; tries += 1) {
+  for (let tries = 0; tries < commitTriesMax; tries += 1) {
     const found = await findReservation(ledger, itemId)
     const held = found?.reservation
     if (!isReserved(held)) return undefined

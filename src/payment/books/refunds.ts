@@ -1,7 +1,7 @@
-import { isRejected } from '../../ledger/ledger-port.js'
+import { commitTriesMax, isRejected } from '../../ledger/ledger-port.js'
 import { type FoundReservation, findReservation } from './paid-items.js'
 import { type RefundParts, refundTransfers } from './refund-transfers.js'
-import { isLeft, isOfPayment, reservationChange, reservationTries } from './reservation.js'
+import { isLeft, isOfPayment, reservationChange } from './reservation.js'
 
 /** Refunds what was reserved, or spent. False: it has changed meanwhile. */
 export async function refundFound(
@@ -17,7 +17,7 @@ export async function refundFound(
  * (`isLeft`). Resolves with whether it is refunded; false: it is spent, or may still be.
  */
 export async function refundLeft(parts: RefundParts, itemId: string, atMs: number): Promise<boolean> {
-  for (let tries = 0; tries < reservationTries; tries += 1) {
+  for (let tries = 0; tries < commitTriesMax; tries += 1) {
     const found = await findReservation(parts.ledger, itemId)
     if (found === undefined) return false
     const { reservation } = found

@@ -154,8 +154,6 @@ export function withdrawnOf(before: Reservation | undefined): Pick<Reservation, 
 export type Purpose = 'upload' | 'arns_purchase'
 
 export const reservationKind = 'reservation'
-/** How often a commit about a reservation is repeated after a conflict. */
-export const reservationTries = 100
 export const partId = (
   what: 'reserve' | 'settle' | 'refund',
   itemId: string,

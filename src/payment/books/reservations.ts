@@ -1,5 +1,5 @@
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
-import { type CommitOrder, isRejected, type RecordChange } from '../../ledger/ledger-port.js'
+import { type CommitOrder, commitTriesMax, isRejected, type RecordChange } from '../../ledger/ledger-port.js'
 import type { MoveOrder } from '../../ledger/transfer.js'
 import { isBeyond, type UsdcFinished, usdcShare } from '../credits-port.js'
 import { type FoundReservation, findReservation, isSpent, paidFor, takenElsewhere } from './paid-items.js'
@@ -18,7 +18,6 @@ import {
   type Purpose,
   type Reservation,
   reservationChange,
-  reservationTries,
   reserveTransfers,
   serviceAfter,
   serviceOf,
@@ -155,7 +154,7 @@ export class Reservations {
   async #reserve(order: ReserveCredits): Promise<ReserveOutcome | Refusal> {
     const { itemId, bytes, purpose, ticket } = order
     const wallet = await order.wallet()
-    for (let tries = 0; tries < reservationTries; tries += 1) {
+    for (let tries = 0; tries < commitTriesMax; tries += 1) {
       const found = await this.find(itemId)
       const before = found?.reservation
       if (ticket !== undefined && before?.withdrawn?.includes(ticket) === true)
@@ -235,7 +234,7 @@ export class Reservations {
   async #reservePayment(order: ReservePayment): Promise<'credited' | 'known'> {
     const { incoming } = order
     const { ledger } = this.parts
-    for (let tries = 0; tries < reservationTries; tries += 1) {
+    for (let tries = 0; tries < commitTriesMax; tries += 1) {
       const outcome = await ledger.commit(await this.#paymentCommit(order))
       if (!isRejected(outcome)) return outcome.existed ? 'known' : 'credited'
       if ((await ledger.transfer(incoming.id)) !== undefined) return 'known'
@@ -309,7 +308,7 @@ export class Reservations {
   /** The item was accepted. */
   async settle(itemId: string): Promise<{ readonly winc: string } | Refusal> {
     let why = ''
-    for (let tries = 0; tries < reservationTries; tries += 1) {
+    for (let tries = 0; tries < commitTriesMax; tries += 1) {
       const reservation = (await this.find(itemId))?.reservation
       if (!isReserved(reservation)) {
         this.parts.onMissing?.(itemId)
@@ -327,7 +326,7 @@ export class Reservations {
 
   /** The item is here, with so many bytes. The same answer each time. */
   async finish(itemId: string, actual: number): Promise<UsdcFinished | Refusal> {
-    for (let tries = 0; tries < reservationTries; tries += 1) {
+    for (let tries = 0; tries < commitTriesMax; tries += 1) {
       const found = await this.find(itemId)
       const reservation = found?.reservation
       if (found === undefined || !isReserved(reservation)) {
@@ -356,7 +355,7 @@ export class Reservations {
   }
 
   async #refund(itemId: string): Promise<{ readonly winc: string } | Refusal> {
-    for (let tries = 0; tries < reservationTries; tries += 1) {
+    for (let tries = 0; tries < commitTriesMax; tries += 1) {
       const found = await this.find(itemId)
       if (found === undefined) return { winc: '0' }
       const winc = totalOf(found.reservation)
@@ -368,7 +367,7 @@ export class Reservations {
 
   /** By the same record as the reservation: whichever is written first, by any process, the other one sees it. */
   async #withdraw(itemId: string, ticket: string): Promise<{ readonly winc: string } | Refusal> {
-    for (let tries = 0; tries < reservationTries; tries += 1) {
+    for (let tries = 0; tries < commitTriesMax; tries += 1) {
       const { reservation: before, version } = (await this.find(itemId)) ?? {
         reservation: nothingReserved,
         version: 0,

@@ -1,11 +1,10 @@
 import type { OwnerQuestion } from '../../admission/payment-owners.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
-import { isRejected, type LedgerRecord, type MoneyLedger } from '../../ledger/ledger-port.js'
+import { commitTriesMax, isRejected, type LedgerRecord, type MoneyLedger } from '../../ledger/ledger-port.js'
 
 const kind = 'x402-owner'
 const paymentShape = /^\d{1,20}:0x[0-9a-f]{40}:0x[0-9a-f]{64}$/
 const ownerShape = /^[\w:-]{1,100}$/
-const attemptsMax = 100
 /** Records looked at in one go. */
 const pageMax = 1000
 
@@ -36,7 +35,7 @@ export class OwnedPayments {
     const isSound = paymentShape.test(payment) && ownerShape.test(owner) && Number.isSafeInteger(untilMs)
     if (!isSound) return refuse('malformed', 'client', 'the request does not name a payment and its owner')
     const value = JSON.stringify({ owner, untilMs } satisfies Owned)
-    for (let tries = 0; tries < attemptsMax; tries += 1) {
+    for (let tries = 0; tries < commitTriesMax; tries += 1) {
       const records = [{ kind, key: payment, value, expected: 0 }]
       if (!isRejected(await this.ledger.commit({ transfers: [], records }))) return { owner }
       const known = await this.ledger.record(kind, payment)

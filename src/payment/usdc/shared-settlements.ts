@@ -4,6 +4,7 @@ import type { PaymentRecord } from '../../admission/settlement-ledger.js'
 import type { PaymentOrder } from '../../admission/settlement-messages.js'
 import type { Fence } from '../../ledger/lead.js'
 import {
+  commitTriesMax,
   isLedgerGone,
   isRejected,
   type LedgerRecord,
@@ -16,7 +17,6 @@ import { usdcTransferId } from './usdc-transfers.js'
 const kind = 'x402-asked'
 /** By payer and identifier (extension payment-identifier of x402): the sale that has it. */
 const identifierKind = 'x402-identifier'
-const attemptsMax = 100
 /** Records looked at in one go. */
 const pageMax = 500
 
@@ -71,7 +71,7 @@ export class SharedSettlements implements SettlementClaims {
     const key = this.#keyOf(order.payment)
     const value = JSON.stringify(record)
     await reachable(async () => {
-      for (let tries = 0; tries < attemptsMax; tries += 1) {
+      for (let tries = 0; tries < commitTriesMax; tries += 1) {
         const known = await this.ledger.record(kind, key)
         const identifiers = await this.#identifying(order)
         const records = [{ kind, key, value, expected: known?.version ?? 0 }, ...identifiers]
@@ -85,7 +85,7 @@ export class SharedSettlements implements SettlementClaims {
 
   async clear(payment: string): Promise<void> {
     await reachable(async () => {
-      for (let tries = 0; tries < attemptsMax; tries += 1) {
+      for (let tries = 0; tries < commitTriesMax; tries += 1) {
         const known = await this.ledger.record(kind, this.#keyOf(payment))
         if (known === undefined || (await this.#remove(known))) return
       }
@@ -104,11 +104,6 @@ export class SharedSettlements implements SettlementClaims {
     })
   }
 
-  /** Whether any service of the ledger has requested it, and its end is not known. */
-  async isRequested(payment: string): Promise<boolean> {
-    return (await this.requested(payment)) !== undefined
-  }
-
   /** The record of a payment that any service of the ledger has requested, and whose end is not known. */
   async requested(payment: string): Promise<PaymentRecord | undefined> {
     const [found] = await this.ledger.records(kind, `${payment} `, '', 1)
@@ -125,9 +120,8 @@ export class SharedSettlements implements SettlementClaims {
 
   /** Requested is looked at first: what is credited meanwhile is seen by the transfer. */
   async #mayPay(payment: string): Promise<boolean> {
-    return (
-      (await this.isRequested(payment)) || (await this.ledger.transfer(usdcTransferId(payment))) !== undefined
-    )
+    if ((await this.requested(payment)) !== undefined) return true
+    return (await this.ledger.transfer(usdcTransferId(payment))) !== undefined
   }
 
   /** Gives the sale its identifier. Written anew for each request, so that who looked before sees that it was requested. */

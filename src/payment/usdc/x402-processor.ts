@@ -161,11 +161,6 @@ export class X402Processor {
     return this.#left.work()
   }
 
-  /** Whether a service of the ledger has requested the settlement, and its end is not known. */
-  isRequested(payment: string): Promise<boolean> {
-    return this.#claims.isRequested(payment)
-  }
-
   /** As `SharedSettlements.requested`. */
   requested(payment: string): ReturnType<SharedSettlements['requested']> {
     return this.#claims.requested(payment)

@@ -171,7 +171,8 @@ export class X402Sales implements UsdcPort {
     const record = this.processor.cashier.find(payment)
     const isOver = record === undefined || record.state === 'failed'
     // Another service may have requested it, and a failure that may be none is looked at again: then it may still come.
-    if (!isOver || (await this.processor.isRequested(payment))) return { paid: false, state: 'open' }
+    if (!isOver || (await this.processor.requested(payment)) !== undefined)
+      return { paid: false, state: 'open' }
     return { paid: false, state: record === undefined ? 'unknown' : 'failed' }
   }
 

@@ -51,7 +51,7 @@ export function countingDesk(
     most: 10n ** 12n,
     unitsOf: async (bytes: number) => priceOf(bytes),
     cashier: { find: () => undefined },
-    isRequested: async () => false,
+    requested: async () => undefined,
     x402: { settle, offer: () => denial, receipt: () => '', isSignedByPayer: () => true },
   } as unknown as X402Processor)
   return sales

@@ -34,7 +34,7 @@ t.test('a payment-identifier names one sale', async (t) => {
   const isFirst = claims[0].status === 'fulfilled'
   const [taken, late] = isFirst ? [first, second] : [second, first]
   t.strictSame(await identified(), saleOf(taken, isFirst ? 'item1' : 'item2'))
-  t.equal(await one.isRequested(late.payment), false, 'nothing was requested for the other')
+  t.equal(await one.requested(late.payment), undefined, 'nothing was requested for the other')
   const winner = isFirst ? one : two
   await winner.ask(taken)
   t.equal(await two.identified('0xcd', name), undefined, 'each payer has names of its own')

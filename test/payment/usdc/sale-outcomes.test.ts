@@ -20,7 +20,7 @@ t.test('a sale stays open while any service of the ledger has requested its sett
   const other = new SharedSettlements(ledger, systemClock.now, { self: 'other', leftMs: 1000 })
   const own = new SharedSettlements(ledger, systemClock.now, { self: 'own', leftMs: 1000 })
   let record: { state: string; doubtful?: true } | undefined
-  const desk = { cashier: { find: () => record }, isRequested: (name: string) => own.isRequested(name) }
+  const desk = { cashier: { find: () => record }, requested: (name: string) => own.requested(name) }
   const sales = new X402Sales({ ledger, clock: systemClock } as never, desk as never)
   const payment = '84532:0xab:0x01'
   const stateOf = async (): Promise<string> => {
