@@ -1,4 +1,4 @@
-import { isUnreadable, readPayment } from '../../admission/presented.js'
+import { isUnreadable, type ReadPayment } from '../../admission/presented.js'
 import type { UsdcOrder } from '../credits-port.js'
 
 /** Prefix of an item's name, where the records of the cashier have who is credited. */
@@ -23,12 +23,12 @@ export function isSaleClient(client: string): boolean {
   return client.startsWith(salePrefix)
 }
 
-/** The fields of an order that its record keeps, as one text. */
-export function saleClientOf(order: UsdcOrder): string {
+/** The fields of an order that its record keeps, as one text. `read`: its payment. */
+export function saleClientOf(order: UsdcOrder, read: ReadPayment): string {
   const { itemId, bytes, address = '', keepsRest, service = '', sale } = order
   const facts = [keepsRest === true ? 'rest' : 'all', itemId, bytes, address, service]
   // An identifier says nothing where the request is not known.
-  const more = sale === undefined ? [] : [identifierIn(order) ?? '', sale.owner, sale.request]
+  const more = sale === undefined ? [] : [identifierIn(read) ?? '', sale.owner, sale.request]
   return salePrefix + [...facts, ...more].join(':').replace(/:+$/, '')
 }
 
@@ -50,7 +50,6 @@ export function readSaleClient(client: string): SaleClient {
 
 const filled = (text: string | undefined): string | undefined => (text === '' ? undefined : text)
 
-function identifierIn({ header, version }: UsdcOrder): string | undefined {
-  const read = readPayment(header, version)
+function identifierIn(read: ReadPayment): string | undefined {
   return isUnreadable(read) ? undefined : read.identifier
 }

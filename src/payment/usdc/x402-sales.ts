@@ -100,7 +100,7 @@ export class X402Sales implements UsdcPort {
     const read = readPayment(order.header, order.version)
     const quote = await this.#quote(order, read)
     if (isRefusal(quote)) return quote
-    const outcome = await this.processor.x402.settle(read, quote, buyerOf(order), true)
+    const outcome = await this.processor.x402.settle(read, quote, buyerOf(order, read), true)
     if (!isTried(outcome)) {
       if (!isDenial(outcome)) return { good: true, units: '0' }
       // Another service may have settled it: its own item is requested again for its receipt. What was settled stands on the
@@ -125,7 +125,7 @@ export class X402Sales implements UsdcPort {
     const read = readPayment(order.header, order.version)
     const repeated = await this.#first.answerTo(order, read)
     if (repeated !== undefined) return this.#answer(repeated, order)
-    const received = await this.settle(order)
+    const received = await this.#settle(order, read)
     if (isRefusal(received)) return received
     // At the same moment another service may have been first.
     if ('status' in received)
@@ -144,14 +144,17 @@ export class X402Sales implements UsdcPort {
   }
 
   /** Settles the payment, once. An answer: nothing of it came in, or for something else. */
-  async settle(order: UsdcOrder): Promise<ReceivedUsdc | UsdcAnswer | Refusal> {
-    const read = readPayment(order.header, order.version)
+  settle(order: UsdcOrder): Promise<ReceivedUsdc | UsdcAnswer | Refusal> {
+    return this.#settle(order, readPayment(order.header, order.version))
+  }
+
+  async #settle(order: UsdcOrder, read: ReadPayment): Promise<ReceivedUsdc | UsdcAnswer | Refusal> {
     const name = isUnreadable(read) ? undefined : paymentName(read)
     const known = name === undefined ? undefined : await this.parts.ledger.transfer(usdcTransferId(name))
     if (known !== undefined) return this.#receivedBy(known, order, read as Presented)
     const quote = await this.#quote(order, read)
     if (isRefusal(quote)) return quote
-    const paid = await this.processor.x402.settle(read, quote, buyerOf(order))
+    const paid = await this.processor.x402.settle(read, quote, buyerOf(order, read))
     if (isTried(paid)) throw new Error('a payment was only looked at')
     if (isDenial(paid)) return answerOfDenial(paid)
     const transfer = await this.parts.ledger.transfer(usdcTransferId(paid.payment))
@@ -313,6 +316,6 @@ function quoteOf(wanted: UsdcWanted, units: bigint): Quote {
   return { ...wantedOf(wanted), units, description, timeoutSeconds: timeoutOf(bytes) }
 }
 
-function buyerOf(order: UsdcOrder): { client: string; asker: string } {
-  return { client: saleClientOf(order), asker: order.asker }
+function buyerOf(order: UsdcOrder, read: ReadPayment): { client: string; asker: string } {
+  return { client: saleClientOf(order, read), asker: order.asker }
 }
