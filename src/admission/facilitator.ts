@@ -2,7 +2,7 @@ import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { Outage } from '../actor/outage.js'
 import { type Authorizing, JsonPeer, type Read, type Unread } from './json-peer.js'
-import { publicReason } from './settlement-messages.js'
+import { publicReason, settleFailed } from './settlement-messages.js'
 import type { Usdc } from './usdc.js'
 
 export interface FacilitatorOptions {
@@ -121,7 +121,7 @@ export class Facilitator {
     if (!success) {
       if (errorReason === 'settlement_pending') return { result: 'pending' }
       this.log.debug({ payer, reason: clip(errorReason) }, 'the facilitator did not settle a payment')
-      return { result: 'refused', reason: publicReason(errorReason, 'unexpected_settle_error') }
+      return { result: 'refused', reason: publicReason(errorReason, settleFailed) }
     }
     const named = typeof transaction === 'string' && /^0x[0-9a-fA-F]{64}$/.test(transaction)
     if (status !== 200 || !named || !isPayer(body, payer) || !this.#isOurs(body.network)) {

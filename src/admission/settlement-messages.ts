@@ -112,10 +112,13 @@ export const cashierDefaults: CashierOptions = {
   supportedEveryMs: 600_000,
 }
 
+/** The reason of a settlement that failed without one that clients may see. */
+export const settleFailed = 'unexpected_settle_error'
+
 /** Reasons of facilitators that are passed on to clients. Others are free text, sometimes with addresses in it. */
 const reasons = new Set(
   (
-    'insufficient_funds invalid_network invalid_scheme invalid_transaction_state unexpected_settle_error ' +
+    `insufficient_funds invalid_network invalid_scheme invalid_transaction_state ${settleFailed} ` +
     'unexpected_verify_error invalid_payload invalid_payment_requirements invalid_x402_version unsupported_scheme ' +
     'invalid_exact_evm_payload_signature invalid_exact_evm_payload_recipient_mismatch ' +
     'invalid_exact_evm_payload_authorization_valid_before invalid_exact_evm_payload_authorization_valid_after ' +

@@ -1,5 +1,5 @@
 import type { PaymentRecord } from './settlement-ledger.js'
-import type { CashierReply, PaymentOrder } from './settlement-messages.js'
+import { type CashierReply, type PaymentOrder, settleFailed } from './settlement-messages.js'
 
 /** Facilitators' reasons for a used nonce: used by us before a crash, or by somebody who submitted the payment first. */
 export const usedReasons = new Set(['invalid_exact_evm_nonce_already_used', 'invalid_transaction_state'])
@@ -28,5 +28,5 @@ export function settledReply({ tokens, transaction }: PaymentRecord): CashierRep
 }
 
 export function refusedReply({ reason }: PaymentRecord): CashierReply {
-  return { state: 'refused', stage: 'settle', reason: reason ?? 'unexpected_settle_error' }
+  return { state: 'refused', stage: 'settle', reason: reason ?? settleFailed }
 }

@@ -13,12 +13,13 @@ import { PaymentLooks } from './payment-looks.js'
 import type { Ownership, PaymentOwners } from './payment-owners.js'
 import type { SettlementClaims } from './settlement-claims.js'
 import type { PaymentLedger, PaymentRecord } from './settlement-ledger.js'
-import type {
-  CashierOptions,
-  CashierReply,
-  CashierRequest,
-  Kinds,
-  PaymentOrder,
+import {
+  type CashierOptions,
+  type CashierReply,
+  type CashierRequest,
+  type Kinds,
+  type PaymentOrder,
+  settleFailed,
 } from './settlement-messages.js'
 import { isSame, refusedReply, settledReply, spent, unsigned, usedReasons } from './settlement-replies.js'
 import { SharedSettlement } from './shared-settlement.js'
@@ -263,7 +264,7 @@ export class Cashier {
       const ownership = await this.#own(record)
       if (ownership === 'ours') return this.#settle(record, true, isOnce)
       if (ownership === 'other') return this.#fail(record, 'invalid_exact_evm_nonce_already_used', false)
-      if (isOnce) return this.#fail(record, 'unexpected_settle_error', true, true)
+      if (isOnce) return this.#fail(record, settleFailed, true, true)
       await this.#pause(tries)
     }
     return { state: 'pending' }
@@ -288,7 +289,7 @@ export class Cashier {
       const seen = doubt ? await witness?.moved({ ...record, requestedMs: record.askedMs }) : undefined
       if (this.#closed) break
       if (seen?.startsWith('0x') === true) return this.#settled(record, seen)
-      const reason = answer.result === 'refused' ? answer.reason : 'unexpected_settle_error'
+      const reason = answer.result === 'refused' ? answer.reason : settleFailed
       if (seen === 'never') return this.#fail(record, reason, false)
       // What is on the chain, and not final yet, is waited for.
       const isOver = clock.monotonic() > untilMs && seen !== 'early'

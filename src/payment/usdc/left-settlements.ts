@@ -1,6 +1,7 @@
 import { type Clock, withinTime } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import type { Cashier } from '../../admission/settlement.js'
+import { settleFailed } from '../../admission/settlement-messages.js'
 import { type Fence, Lead } from '../../ledger/lead.js'
 import type { MoneyLedger } from '../../ledger/ledger-port.js'
 import type { RequestedSettlement, SharedSettlements } from './shared-settlements.js'
@@ -26,9 +27,6 @@ const atOnceMax = 8
 /** The first pause before one that could not be decided is looked at again; it doubles up to the longest. */
 const retryMs = 60_000
 const retryMaxMs = 3600_000
-/** The reason in the record of a settlement that ended without any answer. */
-const unanswered = 'unexpected_settle_error'
-
 /**
  * Finishes settlements that another payment service with the same ledger requested and left, because it died. A second request
  * does no harm: the nonce settles once, and the ledger credits a payment once. Each settlement has a time of its own for the next
@@ -138,7 +136,7 @@ export class LeftSettlements {
     if (own !== undefined && own.state !== 'failed') return 'open'
     const end = await cashier.takeUp(record)
     if (end === undefined) return 'open'
-    const isAway = end.doubtful === true && (hasChain || end.reason === unanswered)
+    const isAway = end.doubtful === true && (hasChain || end.reason === settleFailed)
     if (!isAway) return 'ended'
     if (record.validBefore * 1000 + givenUpMs > clock.now()) return 'away'
     log.error(
