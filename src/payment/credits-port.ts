@@ -159,6 +159,16 @@ export interface UsdcAnswer {
   readonly first?: FirstSale | 'pending'
 }
 
+/** The identifier of a payment (extension payment-identifier) names another request of its payer. */
+export const identifierConflict: UsdcAnswer = {
+  status: 409,
+  json: {
+    error: 'payment_identifier_conflict',
+    message: 'this payment-identifier was used for another request',
+  },
+  lines: '',
+}
+
 /** What is to be paid in USDC for one item alone. */
 export interface UsdcWanted {
   /** Size of the whole signed item. */

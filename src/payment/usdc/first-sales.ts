@@ -7,7 +7,7 @@ import type { Transfer } from '../../ledger/transfer.js'
 import { findReservation, isSpent } from '../books/paid-items.js'
 import { isReserved } from '../books/reservation.js'
 import type { Reservations } from '../books/reservations.js'
-import type { UsdcAnswer, UsdcOrder } from '../credits-port.js'
+import { identifierConflict, type UsdcAnswer, type UsdcOrder } from '../credits-port.js'
 import { readSaleClient, type SaleClient } from './sale-clients.js'
 import { usdcTransferId } from './usdc-transfers.js'
 import type { X402Processor } from './x402-processor.js'
@@ -26,15 +26,6 @@ export const acceptedElsewhere: Readonly<Record<'spent' | 'held', UsdcAnswer>> =
     lines: '\r\nRetry-After: 5',
     elsewhere: 'held',
   },
-}
-
-const otherRequest: UsdcAnswer = {
-  status: 409,
-  json: {
-    error: 'payment_identifier_conflict',
-    message: 'this payment-identifier was used for another request',
-  },
-  lines: '',
 }
 
 /** Further facts of the transfer of a payment for an item, by which it is found again. */
@@ -91,7 +82,7 @@ export class FirstSales {
     if (identifier === undefined) return undefined
     const first = await this.processor.identified(authorization.from.toLowerCase(), identifier)
     if (first === undefined || first.itemId === itemId) return undefined
-    if (first.request !== sale.request) return otherRequest
+    if (first.request !== sale.request) return identifierConflict
     const paid = await this.#transferOf(first.payment)
     return paid ?? { ...acceptedElsewhere.held, first: 'pending' }
   }

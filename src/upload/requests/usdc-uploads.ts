@@ -7,7 +7,12 @@ import { Signers } from '../../admission/signers.js'
 import { usdcNamed } from '../../admission/usdc.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
-import type { UsdcAnswer, UsdcOrder, UsdcPort } from '../../payment/credits-port.js'
+import {
+  identifierConflict,
+  type UsdcAnswer,
+  type UsdcOrder,
+  type UsdcPort,
+} from '../../payment/credits-port.js'
 import { jsonAnswer, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import type { Purchase, Sale, Sales } from '../charging/sales.js'
@@ -245,7 +250,7 @@ export class UsdcUploads {
   }
 
   async #refuse(why: 'used' | 'identifier', order: UsdcWish): Promise<UploadAnswer> {
-    if (why === 'identifier') return otherRequest
+    if (why === 'identifier') return identifierConflict
     return this.#faulty(order, {
       error: 'payment_already_used',
       message: 'this payment has paid for something else',
@@ -290,11 +295,6 @@ const alreadySettled: TrackedPayment = {
 }
 
 type UsdcWish = Pick<UsdcOrder, 'asker' | 'bytes' | 'resource' | 'mimeType'>
-
-const otherRequest = jsonAnswer(409, {
-  error: 'payment_identifier_conflict',
-  message: 'this payment-identifier was used for another request',
-})
 
 const pendingAnswer = jsonAnswer(
   503,
