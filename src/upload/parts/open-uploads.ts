@@ -3,10 +3,10 @@ import type { Timer } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import { closedAnswer, diskAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
+import { ClusterUploads, type ClusterUploadsHost } from './cluster-uploads.js'
 import { Finishing, type FinishingHost, type FinishingParts } from './finishing.js'
 import { chunksSize, type ListedUploads, type LiveUpload, listedOf } from './live-uploads.js'
 import { isOver, isUndecided, type MultipartRecord, uploadLivesMs } from './multipart-record.js'
-import { OpenCount } from './open-count.js'
 import { owing } from './paid-parts.js'
 import type { OpenElsewhere, SeenUpload } from './part-records.js'
 import type { PartStore } from './part-store.js'
@@ -18,10 +18,6 @@ const sweptMax = 100
 const sweepAgainMs = 50
 /** Failed uploads whose states are still reported; the oldest are forgotten first. */
 const failedMax = 10_000
-/** What other machines have, and have left, is looked at so often. */
-const aroundMs = 2000
-/** Money that another machine may still be moving is left to it for so long. */
-const owedMs = 30_000
 
 export interface OpenUploadsParts extends FinishingParts {
   readonly logger: Log
@@ -31,20 +27,19 @@ export interface OpenUploadsParts extends FinishingParts {
  * Uploads in several requests, for all protocols: stores their parts, bounds their bytes and time, and makes the item of them at
  * the end.
  */
-export class OpenUploads implements FinishingHost {
+export class OpenUploads implements FinishingHost, ClusterUploadsHost {
   readonly #live = new Map<string, LiveUpload>()
   readonly #closing = new AbortController()
   readonly #underWay = new Set<Promise<unknown>>()
-  readonly #timers: readonly Timer[]
+  readonly #sweeping: Timer
   readonly #finishing: Finishing
-  readonly #count: OpenCount
-  #looking: Promise<void> | undefined
+  /** Undefined: there are no other machines. */
+  readonly #cluster: ClusterUploads | undefined
 
   /** Goes on with what an earlier process left. Throws where the disk refuses. */
   constructor(private readonly parts: OpenUploadsParts) {
     const { clock, files, paid, records } = parts
     this.#finishing = new Finishing(parts, this, this.#closing.signal)
-    this.#count = new OpenCount(records, clock)
     const open = records
       .due('open', Infinity, Infinity)
       .filter((record) => !this.#finishing.endAccepted(record))
@@ -53,12 +48,9 @@ export class OpenUploads implements FinishingHost {
       this.#countKept(this.#enter(record, chunks), chunksSize(chunks), chunks.size)
     }
     for (const name of files.uploads()) if (!this.#live.has(name)) this.#removeFiles(name)
-    this.#timers = [
-      clock.every(sweepEveryMs, () => this.#sweepAgain()),
-      ...(records.isShared ? [clock.every(aroundMs, () => this.#lookAround())] : []),
-    ]
+    this.#sweeping = clock.every(sweepEveryMs, () => this.#sweepAgain())
     this.#sweepAgain()
-    if (records.isShared) this.#lookAround()
+    this.#cluster = records.isShared ? new ClusterUploads(parts, this, this.#closing.signal) : undefined
     for (const record of open)
       if (record.state === 'asked') this.finishUntilDecided(record.id, uploaderIn(record))
     for (const record of open) paid?.watchPayment(record, this)
@@ -134,38 +126,15 @@ export class OpenUploads implements FinishingHost {
     this.#countKept(live, chunksSize(chunks), chunks.size)
   }
 
-  #lookAround(): void {
-    this.#looking ??= this.track(this.#around()).finally(() => {
-      this.#looking = undefined
-    })
+  /** Counts what another machine has open of an upload. */
+  countElsewhere(one: OpenElsewhere): void {
+    this.#countKept(this.#live.get(one.id) ?? this.#enterAs(one, new Map()), one.bytes, one.files)
   }
 
-  /** Counts what others have open, and goes on with what they have left. */
-  async #around(): Promise<void> {
-    const { records, clock } = this.parts
-    const begunMs = clock.monotonic()
-    const ids = await this.#count.count((one) => {
-      this.#countKept(this.#live.get(one.id) ?? this.#enterAs(one, new Map()), one.bytes, one.files)
-    })
-    if (ids !== undefined)
-      for (const [id, live] of this.#live)
-        if (!ids.has(id) && live.seenMs < begunMs && !this.#isTried(id)) this.#forget(id)
-    const around = await records.lookAround()
-    if (around === undefined || this.#closing.signal.aborted) return
-    for (const id of around.left) await this.#goOn(id).catch(diskAnswer)
-    for (const record of around.owing)
-      if (clock.now() - record.changedMs > owedMs) this.parts.paid?.settleOwed(record)
-  }
-
-  /** Its end was ordered, or begun by a machine that is silent. */
-  async #goOn(id: string): Promise<void> {
-    if (this.#isTried(id)) return
-    await this.load(id)
-    const [record, live] = [this.parts.records.find(id), this.#live.get(id)]
-    if (record === undefined || live === undefined) return
-    const uploader = uploaderIn(record)
-    if (record.state === 'asked') this.finishUntilDecided(id, uploader)
-    else void this.finish(id, live, uploader)
+  /** Forgets those that are not in `open`, and that nobody has seen since `sinceMs` (monotonic). */
+  keepOnly(open: ReadonlySet<string>, sinceMs: number): void {
+    for (const [id, live] of this.#live)
+      if (!open.has(id) && live.seenMs < sinceMs && !this.#isTried(id)) this.#forget(id)
   }
 
   /** What all front ends need of it. */
@@ -392,7 +361,8 @@ export class OpenUploads implements FinishingHost {
   /** Resolves when nothing is under way any more; what is not over goes on after a restart. */
   async close(): Promise<void> {
     this.#closing.abort()
-    for (const timer of this.#timers) timer.cancel()
+    this.#sweeping.cancel()
+    this.#cluster?.close()
     await this.parts.paid?.close()
     while (this.#underWay.size > 0) await Promise.all(this.#underWay)
     await this.parts.records.close()
