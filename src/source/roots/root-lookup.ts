@@ -1,5 +1,6 @@
 import { BoundedMap } from '../../actor/bounded-map.js'
 import { Breaker, type BreakerOptions } from '../../actor/breaker.js'
+import { CallShares } from '../../actor/call-shares.js'
 import type { Clock } from '../../actor/clock.js'
 import { textOfBytes } from '../../format/bytes.js'
 import { Gathered } from '../../format/gathered.js'
@@ -25,8 +26,18 @@ export interface RootLookupOptions extends TrailRules {
 
 /** Where an item lies, as somebody says: never believed, only looked at. */
 export interface RootLookup {
-  /** Undefined where nobody says anything. Never rejects. */
-  find(id: Id, provenance: Provenance, signal: AbortSignal): Promise<Hints | undefined>
+  /**
+   * Undefined where nobody says anything. Never rejects. `client`: address of the one whose share of the requests it takes; empty:
+   * this program itself.
+   */
+  find(id: Id, provenance: Provenance, signal: AbortSignal, client?: string): Promise<Hints | undefined>
+}
+
+interface Listed {
+  readonly url: string
+  readonly breaker: Breaker
+  /** Its last answer, by the monotonic clock. */
+  answeredMs: number
 }
 
 interface Remembered {
@@ -46,9 +57,10 @@ const offsetPaths = ['/ar-io/offsets/', '/gateway/offsets/']
  */
 export class GatewayRoots implements RootLookup {
   readonly #client: UpstreamClient
-  readonly #gateways: readonly { readonly url: string; readonly breaker: Breaker }[]
+  readonly #gateways: readonly Listed[]
   readonly #remembered: BoundedMap<Id, Remembered>
   readonly #own: OwnName
+  readonly #shares: CallShares
 
   constructor(
     private readonly options: RootLookupOptions,
@@ -57,24 +69,37 @@ export class GatewayRoots implements RootLookup {
     const { gateways, headMs, breaker, ownHosts, release } = options
     this.#remembered = new BoundedMap(options.rememberedMax)
     this.#client = new UpstreamClient({ headMs, stallMs: headMs, connectionsMax: 4 }, clock)
-    this.#gateways = gateways.map((url) => ({ url, breaker: new Breaker(breaker, clock) }))
+    this.#shares = new CallShares(breaker.perMinute, clock)
+    this.#gateways = gateways.map((url) => ({
+      url,
+      breaker: new Breaker(breaker, clock),
+      answeredMs: -Infinity,
+    }))
     const [host] = ownHosts
     this.#own = { release, ...(host === undefined ? {} : { host }) }
   }
 
-  async find(id: Id, provenance: Provenance, signal: AbortSignal): Promise<Hints | undefined> {
+  async find(id: Id, provenance: Provenance, signal: AbortSignal, client = ''): Promise<Hints | undefined> {
     if (isConfined(provenance, this.options)) return undefined
     const known = this.#remembered.get(id)
     if (known !== undefined && known.untilMs > this.clock.monotonic()) return known.hints
+    if (!this.#shares.may(client)) return undefined
+    let isCounted = false
     let isAnswered = false
     let found: Hints | undefined
     const isLed = trailKey(provenance, this.options) !== ''
-    for (const { url, breaker } of this.#gateways) {
+    for (const gateway of this.#gateways) {
+      const { url, breaker } = gateway
       if (signal.aborted || passed(url, provenance) || !breaker.take()) continue
+      if (!isCounted) this.#shares.called(client)
+      isCounted = true
+      const begunMs = this.clock.monotonic()
       const answer = await this.#ask(url, id, provenance, signal)
       if (signal.aborted) return undefined
-      // What is refused to a client's trail says nothing about the gateway.
-      breaker.tell(answer !== 'away' && (answer !== 'refused' || isLed))
+      const isWell = answer !== 'away' && (answer !== 'refused' || isLed)
+      if (isWell) gateway.answeredMs = this.clock.monotonic()
+      // What is refused to a client's trail says nothing about the gateway, nor does one id that takes it longer than others.
+      if (isWell || gateway.answeredMs < begunMs) breaker.tell(isWell)
       if (answer === 'away' || answer === 'refused') continue
       isAnswered = true
       // A root with the offset is better than a root alone, which is better than nothing.

@@ -91,6 +91,26 @@ t.test('a flood of unknown ids does not become a flood at a gateway', async (t) 
   await Promise.all([roots.close(), server.close()])
 })
 
+t.test('who wants many look-ups leaves others their share of the few', async (t) => {
+  const clock = handClock()
+  const server = await upstream((_, response) => response.writeHead(404).end())
+  const few = { ...breaker, burst: 5, perMinute: 6 }
+  const roots = new GatewayRoots(options([server.url], { breaker: few }), clock)
+  const looked = async (client: string): Promise<boolean> => {
+    const before = server.requests.length
+    await roots.find(someId(), trail, never, client)
+    return server.requests.length > before
+  }
+  let had = 0
+  for (let second = 0; second < 120; second += 1) {
+    clock.ms += 1000
+    for (let more = 0; more < 3; more += 1) await looked(`198.51.100.${more}`)
+    if (second % 11 === 10 && (await looked('203.0.113.7'))) had += 1
+  }
+  t.ok(had >= 5, `${had} of 10 of the other one, whose even share are six in two minutes`)
+  await Promise.all([roots.close(), server.close()])
+})
+
 t.test('a gateway that fails is not asked for a while', (t) => {
   const clock = handClock()
   const guard = new Breaker({ ...breaker, burst: 100, perMinute: 6000 }, clock)
