@@ -14,7 +14,7 @@ const [waitMs, waitMaxMs] = [5000, 6 * 3_600_000]
 /**
  * Bundles that are being opened, on disk. The process may be killed for what one of them takes, and the task of it would stand
  * first in line at the next start, and at each start after it. So a start knows from here at which bundles the last run ended:
- * suspects, which are opened after all others and alone.
+ * suspects, which are opened after all others: beside them after one end, and alone after more.
  *
  * Record: `it is open u8, runs that ended while it was u32`, by the key of its task.
  */
@@ -55,7 +55,12 @@ export class OpeningMarks {
 
   /** Whether an earlier run ended while this bundle was open. */
   isSuspect(key: string): boolean {
-    return this.#suspects.has(key)
+    return this.endsAt(key) > 0
+  }
+
+  /** How many runs ended while this bundle was open. */
+  endsAt(key: string): number {
+    return this.#suspects.get(key)?.ends ?? 0
   }
 
   /** The suspect that is due at which the fewest runs have ended. Writes nothing: the next `load` removes marks without tasks. */
@@ -71,13 +76,13 @@ export class OpeningMarks {
 
   /** The bundle is about to be opened. */
   begun(key: Uint8Array): void {
-    const ends = this.#suspects.get(name(key))?.ends ?? 0
+    const ends = this.endsAt(name(key))
     this.environment.write(() => this.#table.put(key, recordOf(true, ends)))
   }
 
   /** It is open no more. `isOver`: all of it was read, or it is given up; else it stays what it was. */
   ended(key: Uint8Array, isOver: boolean): void {
-    const ends = this.#suspects.get(name(key))?.ends ?? 0
+    const ends = this.endsAt(name(key))
     this.environment.write(() => {
       if (isOver || ends === 0) this.#table.remove(key)
       else this.#table.put(key, recordOf(false, ends))

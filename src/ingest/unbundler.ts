@@ -43,14 +43,17 @@ const diskMs = 5000
 
 /** A suspect waits for all others, but no longer than this: then no other is begun before it. */
 const suspectWaitMs = 600_000
+/** One at which two runs ended, or more, is opened alone for so long; what is only long is read on beside others. */
+const aloneMs = 60_000
 
 /** A bundle that is being opened. */
 interface Running {
   readonly work: Promise<void>
   readonly party: string
   readonly isAgain: boolean
-  /** None is begun beside it. */
-  readonly isAlone: boolean
+  readonly isSuspect: boolean
+  /** None is begun beside it until then. */
+  readonly aloneUntilMs: number
 }
 
 /**
@@ -58,7 +61,7 @@ interface Running {
  *
  * Transactions may say that they are bundles and have no data. So what failed never has more than half of the places, the owners
  * of transactions have turns, and the last place is for an owner that has none. Bundles at which an earlier run of the program
- * ended (`OpeningMarks`) are opened after all others, one at a time, and nothing else beside them.
+ * ended (`OpeningMarks`) are opened after all others, one at a time; those at which several ended alone.
  */
 export class Unbundler {
   readonly #abort = new AbortController()
@@ -118,13 +121,19 @@ export class Unbundler {
 
   #next(): Task | undefined {
     const { atOnce } = this.options
+    const { marks, clock } = this.parts
     const running = [...this.#running.values()]
-    if (running.length >= atOnce || running.some(({ isAlone }) => isAlone)) return undefined
-    const nowMs = this.parts.clock.now()
-    const suspect = this.parts.marks.next(nowMs)
+    const monotonicMs = clock.monotonic()
+    const isHeld = running.some(({ aloneUntilMs }) => aloneUntilMs > monotonicMs)
+    if (running.length >= atOnce || isHeld) return undefined
+    const nowMs = clock.now()
+    const isOpen = running.some(({ isSuspect }) => isSuspect)
+    const suspect = isOpen ? undefined : marks.next(nowMs)
     const isLate = suspect !== undefined && nowMs - suspect.dueMs > suspectWaitMs
     const other = isLate ? undefined : this.#nextOther(running)
-    return other ?? (running.length === 0 ? suspect : undefined)
+    if (other !== undefined || suspect === undefined) return other
+    // One end may have been the fault of another bundle beside it, or of none.
+    return running.length === 0 || marks.endsAt(keyName(suspect)) === 1 ? suspect : undefined
   }
 
   /** The next one that is no suspect. */
@@ -141,7 +150,7 @@ export class Unbundler {
   }
 
   #start(task: Task): void {
-    const name = Buffer.from(task.key).toString('hex')
+    const name = keyName(task)
     const work = this.#marked(task)
       .then(() => this.#disk.well())
       .catch((error: unknown) => {
@@ -156,9 +165,11 @@ export class Unbundler {
         this.#running.delete(name)
         this.wake()
       })
-    const { agenda, marks } = this.parts
+    const { agenda, marks, clock } = this.parts
     const party = agenda.partyName(task)
-    this.#running.set(name, { work, party, isAgain: task.attempts > 0, isAlone: marks.isSuspect(name) })
+    const ends = marks.endsAt(name)
+    const aloneUntilMs = ends > 1 ? clock.monotonic() + aloneMs : 0
+    this.#running.set(name, { work, party, isAgain: task.attempts > 0, isSuspect: ends > 0, aloneUntilMs })
   }
 
   /** Waits for the disk: opened again, a bundle is read again. False: the thread stops. */
@@ -229,4 +240,8 @@ export class Unbundler {
     log.debug({ id, reason, delayMs }, 'a bundle is tried again later')
     return false
   }
+}
+
+function keyName({ key }: Task): string {
+  return Buffer.from(key).toString('hex')
 }

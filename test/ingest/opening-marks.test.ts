@@ -22,12 +22,13 @@ t.test('a bundle at which the program was killed twice is opened after all other
   t.setTimeout(180_000)
   const { devnet, bundle } = await town(t)
   const ends: number[] = []
-  for (let at = 0; at < 6; at += 1) {
+  const mined = async (): Promise<void> => {
     await bundle(2)
     devnet.mine()
     const block = (await (await fetch(`${devnet.url}/block/current`)).json()) as { weave_size: string }
     ends.push(Number(block.weave_size))
   }
+  for (let at = 0; at < 6; at += 1) await mined()
   // Which bundle each request for bytes is about.
   let opened: number[] = []
   let isSilent: (bundle: number) => boolean = () => true
@@ -54,6 +55,8 @@ t.test('a bundle at which the program was killed twice is opened after all other
   isSilent = (about) => about === deadly
   const second = fork(child, [path, node])
   await eventually('the deadly one is opened', () => opened.includes(deadly))
+  await mined()
+  await eventually('another one is opened beside it', () => opened.includes(6))
   await killed(second)
   const before = opened.slice(0, opened.indexOf(deadly))
   for (const one of besides) t.ok(before.includes(one), 'after those at which nothing happened')

@@ -27,8 +27,8 @@ export interface RootLookupOptions extends TrailRules {
 /** Where an item lies, as somebody says: never believed, only looked at. */
 export interface RootLookup {
   /**
-   * Undefined where nobody says anything. Never rejects. `client`: address of the one whose share of the requests it takes; empty:
-   * this program itself.
+   * Undefined where nobody says anything. Never rejects. `client`: address of the one whose share of the requests it takes;
+   * empty: of this program itself.
    */
   find(id: Id, provenance: Provenance, signal: AbortSignal, client?: string): Promise<Hints | undefined>
 }
