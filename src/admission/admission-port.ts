@@ -77,6 +77,8 @@ export interface SettledPayment {
   readonly payer: string
   /** Hash of the transaction. */
   readonly transaction: string
+  /** What is kept of the signature (`signatureDigest`); absent in records of older releases. */
+  readonly signed?: string | undefined
 }
 
 /** Where paid tokens are added to buckets: 1 token is 1 KiB of egress. Memory and Redis stand behind it. */

@@ -376,10 +376,10 @@ export class Cashier {
   /** Puts the tokens into the bucket. They were paid for: this goes on until it is done. */
   async #credit(record: PaymentRecord): Promise<CashierReply> {
     const { credits, ledger, log } = this.parts
-    const { payment, units, tokens, client, payer, transaction = '', resource } = record
+    const { payment, units, tokens, client, payer, signed, transaction = '', resource } = record
     for (let tries = 0; !this.#closed; tries += 1) {
       try {
-        await credits.credit(client, payment, tokens, { units, payer, transaction })
+        await credits.credit(client, payment, tokens, { units, payer, transaction, signed })
         if (this.#closed) break
         log.info({ payment, units, tokens, client, transaction, resource }, 'a payment was settled')
         return settledReply(ledger.end(record, { credited: true }))

@@ -1,4 +1,6 @@
 import type { Clock } from '../../actor/clock.js'
+import { signatureDigest } from '../../admission/authorization.js'
+import { isOfContract } from '../../admission/lanes.js'
 import { OutwardTurns } from '../../admission/outward-turns.js'
 import { isUnreadable, type Presented, paymentName, type ReadPayment } from '../../admission/presented.js'
 import type { Refusal } from '../../format/refusal.js'
@@ -28,9 +30,11 @@ export const acceptedElsewhere: Readonly<Record<'spent' | 'held', UsdcAnswer>> =
   },
 }
 
-/** Further facts of the transfer of a payment for an item, by which it is found again. */
-export function saleFactsOf({ sale, bytes }: SaleClient): Record<string, string> {
-  return sale === undefined ? {} : { request: sale.request, owner: sale.owner, bytes: String(bytes) }
+/** Further facts of the transfer of a payment for an item, by which it is found again. `signed`: as in `SettledPayment`. */
+export function saleFactsOf({ sale, bytes }: SaleClient, signed?: string): Record<string, string> {
+  if (sale === undefined) return {}
+  const facts = { request: sale.request, owner: sale.owner, bytes: String(bytes) }
+  return signed === undefined ? facts : { ...facts, signed }
 }
 
 export interface FirstSalesParts {
@@ -57,13 +61,13 @@ export class FirstSales {
   }
 
   /**
-   * The answer to an order whose payment or identifier another item had first. Undefined: it is the first, or not signed.
+   * The answer to an order whose payment or identifier another item had first. Undefined: it is the first, or not the payer's.
    * `credited`: the service that sold the other item is gone and has not accepted it. The payment is credits of its wallet.
    */
   async answerTo(order: UsdcOrder, read: ReadPayment): Promise<UsdcAnswer | 'credited' | undefined> {
     if (isUnreadable(read)) return undefined
     const first = await this.#firstOf(order, read)
-    if (first === undefined || !this.#isSigned(read)) return undefined
+    if (first === undefined) return undefined
     return 'status' in first ? first : this.#repeated(first, read.version)
   }
 
@@ -76,10 +80,11 @@ export class FirstSales {
       const { about } = settled
       // What has paid for another request is answered as a used payment.
       const isAgain = about.itemId !== itemId && about.request === sale.request
-      return isAgain ? settled : undefined
+      return isAgain && this.#isOfPayer(read, about.signed) ? settled : undefined
     }
     const { identifier, authorization } = read
-    if (identifier === undefined) return undefined
+    // Identifiers stand on no chain: where nobody here can check the signature, to know it suffices for the receipt.
+    if (identifier === undefined || !(isOfContract(read) || this.#isSigned(read))) return undefined
     const first = await this.processor.identified(authorization.from.toLowerCase(), identifier)
     if (first === undefined || first.itemId === itemId) return undefined
     if (first.request !== sale.request) return identifierConflict
@@ -98,27 +103,38 @@ export class FirstSales {
   ): Promise<boolean | Refusal> {
     if (isUnreadable(read)) return false
     const payment = paymentName(read)
-    if (payment === undefined || !this.#isSigned(read)) return false
+    if (payment === undefined || !(isOfContract(read) || this.#isSigned(read))) return false
     const crowded = await this.#turns.wait(asker)
     if (crowded !== undefined) return crowded
-    const isSold = (await this.#soldBytes(payment)) >= bytes
+    const sold = await this.#soldFor(payment)
+    const isSold = sold !== undefined && sold.bytes >= bytes && this.#isOfPayer(read, sold.signed)
     if (isSold) this.#turns.noteUseful(asker)
     return isSold
   }
 
-  /** Bytes of the item that a payment has paid for, or is about to; -1: none. */
-  async #soldBytes(payment: string): Promise<number> {
+  /** Bytes of the item that a payment has paid for, or is about to, and what is kept of its signature. */
+  async #soldFor(
+    payment: string,
+  ): Promise<{ readonly bytes: number; readonly signed: string | undefined } | undefined> {
     const settled = await this.#transferOf(payment)
-    if (settled !== undefined) return Number(settled.about.bytes ?? -1)
+    if (settled !== undefined) {
+      const { bytes, signed } = settled.about
+      return bytes === undefined ? undefined : { bytes: Number(bytes), signed }
+    }
     const requested = await this.processor.requested(payment)
     const client = requested && readSaleClient(requested.client)
-    return client?.sale === undefined ? -1 : client.bytes
+    return client?.sale === undefined ? undefined : { bytes: client.bytes, signed: requested?.signed }
   }
 
   /**
    * Names of payments are public on the chain, and so are the signatures of those that were settled. Who has never seen one
-   * must not learn what it has bought.
+   * must not learn what it has bought. `signed`: what is kept of the signature that was good; only the chain can check one of a
+   * contract's wallet.
    */
+  #isOfPayer(read: Presented, signed: string | undefined): boolean {
+    return signed === signatureDigest(read.signature) || this.#isSigned(read)
+  }
+
   #isSigned(read: Presented): boolean {
     return this.processor.x402.isSignedByPayer(read)
   }

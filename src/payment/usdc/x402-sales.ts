@@ -191,7 +191,7 @@ export class X402Sales implements UsdcPort {
   async credit(
     client: string,
     payment: string,
-    { units, payer, transaction }: SettledPayment,
+    { units, payer, transaction, signed }: SettledPayment,
   ): Promise<'credited' | 'known'> {
     const id = usdcTransferId(payment)
     if ((await this.parts.ledger.transfer(id)) !== undefined) return 'known'
@@ -210,7 +210,7 @@ export class X402Sales implements UsdcPort {
       payer,
       tokenQuantity: units,
       usdEquivalent,
-      ...saleFactsOf(sold),
+      ...saleFactsOf(sold, signed),
     }
     return this.parts.reservations.reservePayment({
       itemId,

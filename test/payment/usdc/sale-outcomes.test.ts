@@ -1,5 +1,7 @@
 import t, { type Test } from 'tap'
 import { systemClock } from '../../../src/actor/clock.js'
+import { signatureDigest } from '../../../src/admission/authorization.js'
+import { isUnreadable, readPayment } from '../../../src/admission/presented.js'
 import type { PaymentOrder } from '../../../src/admission/settlement-messages.js'
 import { isRefusal } from '../../../src/format/refusal.js'
 import { EmbeddedLedger } from '../../../src/ledger/embedded.js'
@@ -7,6 +9,7 @@ import { availableOf } from '../../../src/ledger/ledger-account.js'
 import { Approvals } from '../../../src/payment/books/approvals.js'
 import { Reservations } from '../../../src/payment/books/reservations.js'
 import { accountOf, Wallets } from '../../../src/payment/books/wallets.js'
+import { FirstSales } from '../../../src/payment/usdc/first-sales.js'
 import { SharedSettlements } from '../../../src/payment/usdc/shared-settlements.js'
 import { usdcSource, usdcTransferId } from '../../../src/payment/usdc/usdc-transfers.js'
 import { X402Sales } from '../../../src/payment/usdc/x402-sales.js'
@@ -167,3 +170,49 @@ t.test('a payment that another service has settled counts for nobody who brings 
     t.match(answer, isGood ? { units: '0' } : { status: 503 }, 'no offer to a client that has paid')
   }
 })
+
+t.test(
+  'of the wallet of a contract the same signature, or the identifier, stands for its payer',
+  async (t) => {
+    const ledger = new EmbeddedLedger({ path: scratch('ledger'), clock: systemClock })
+    t.teardown(() => ledger.close())
+    const { payment, order } = paymentOf(100n)
+    const plain = readPayment(order.header, order.version)
+    if (isUnreadable(plain)) throw new Error(plain.unreadable)
+    const read = { ...plain, signature: `0x${'22'.repeat(162)}` }
+    const forged = { ...read, signature: `0x${'33'.repeat(162)}` }
+    const sale = { request: 'raw:digest', owner: 'owner' }
+    const about = { itemId: 'item1', bytes: '10', signed: signatureDigest(read.signature), ...sale }
+    const facts = { kind: 'posted', amount: 1n, reason: 'x402_payg', reference: '0x1' } as const
+    const id = usdcTransferId(payment)
+    await ledger.commit({ transfers: [{ id, debit: usdcSource, credit: 'x402:one', ...facts, about }] })
+    const identifier = 'order-0123456789'
+    const desk = {
+      network: 'base-sepolia',
+      requested: async () => undefined,
+      identified: async (_: string, name: string) =>
+        name === identifier ? { payment, itemId: 'item1', request: sale.request } : undefined,
+      x402: { isSignedByPayer: () => false, receipt: () => '' },
+    }
+    const parts = { ledger, reservations: { refundLeft: async () => false }, clock: systemClock }
+    const first = new FirstSales(parts, desk as never)
+    const again = { ...order, itemId: 'item2', bytes: 10, sale }
+    t.match(await first.answerTo(again, read), { elsewhere: 'spent', first: { itemId: 'item1' } })
+    t.equal(await first.isSold(read, again), true)
+    t.equal(await first.isSold(read, { ...again, bytes: 11 }), false)
+    for (const other of [plain, forged]) {
+      t.equal(await first.answerTo(again, other), undefined)
+      t.equal(await first.isSold(other, again), false, 'its name is public')
+    }
+    const isOther = { ...again, sale: { ...sale, request: 'raw:other' } }
+    t.equal(await first.answerTo(isOther, read), undefined, 'it is no offer of a receipt for other bytes')
+
+    const nonce = `0x${'44'.repeat(32)}`
+    const fresh = { ...forged, authorization: { ...read.authorization, nonce } }
+    t.equal(await first.answerTo(again, fresh), undefined, 'another payment')
+    const named = { ...fresh, identifier }
+    t.match(await first.answerTo(again, named), { elsewhere: 'spent', first: { itemId: 'item1' } })
+    t.match(await first.answerTo(isOther, named), { status: 409 }, 'the identifier of another request')
+    t.equal(await first.answerTo(again, { ...named, signature: plain.signature }), undefined)
+  },
+)
