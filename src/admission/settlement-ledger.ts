@@ -28,6 +28,8 @@ const payments = 'payments'
 const journal = 'journal'
 /** Names of the payments whose settlement was requested and has not ended. */
 const open = 'open'
+/** Keys of the journal of payments that were refused clearly: nothing of them moved. */
+const refused = 'refused'
 /** The name of these records among gateways. */
 const own = 'own'
 
@@ -41,6 +43,8 @@ function journalKey({ askedMs, payment }: PaymentRecord): Uint8Array {
 
 /** A payment is remembered for a week after the request: far longer than it could be settled again. */
 const keptMs = 7 * 24 * 3600_000
+/** Payments that were refused clearly cost nothing: they have this part of the table, and the oldest of them are forgotten. */
+const refusedPart = 1 / 10
 /** Records that are looked at for each one that may be forgotten. */
 const lookedFor = 20
 
@@ -50,6 +54,7 @@ export class PaymentLedger {
   readonly #payments: Table
   readonly #journal: Table
   readonly #open: Table
+  readonly #refused: Table
   readonly #own: Table
 
   /** `recordsMax`: a million records take about 500 MB. */
@@ -61,6 +66,7 @@ export class PaymentLedger {
     this.#payments = this.#environment.table(payments)
     this.#journal = this.#environment.table(journal)
     this.#open = this.#environment.table(open)
+    this.#refused = this.#environment.table(refused)
     this.#own = this.#environment.table(own)
   }
 
@@ -92,8 +98,10 @@ export class PaymentLedger {
   /** Takes over the record of a payment that another gateway requested, in place of the own record. */
   adopt(record: PaymentRecord): PaymentRecord {
     const before = this.find(record.payment)
-    this.#environment.write(() => before && this.#journal.remove(journalKey(before)))
-    this.#put(record)
+    this.#environment.write(() => {
+      if (before !== undefined) this.#remove(journalKey(before), before.payment)
+      this.#put(record)
+    })
     return record
   }
 
@@ -113,9 +121,8 @@ export class PaymentLedger {
   /** Removes a record whose settlement was never requested after all. */
   drop(record: PaymentRecord): void {
     this.#environment.write(() => {
-      this.#payments.remove(nameOf(record.payment))
       this.#open.remove(nameOf(record.payment))
-      this.#journal.remove(journalKey(record))
+      this.#remove(journalKey(record), record.payment)
     })
   }
 
@@ -155,12 +162,16 @@ export class PaymentLedger {
       if (record === undefined || isOver(record)) old.push({ key, payment })
     }
     this.#environment.write(() => {
-      for (const { key, payment } of old) {
-        this.#journal.remove(key)
-        this.#payments.remove(nameOf(payment))
-      }
+      for (const { key, payment } of old) this.#remove(key, payment)
     })
     return old.length
+  }
+
+  /** `key`: of the journal. */
+  #remove(key: Uint8Array, payment: string): void {
+    this.#journal.remove(key)
+    this.#refused.remove(key)
+    this.#payments.remove(nameOf(payment))
   }
 
   close(): Promise<void> {
@@ -175,7 +186,16 @@ export class PaymentLedger {
       const unsettled = record.state === 'asked' || (record.state === 'settled' && record.credited === false)
       if (unsettled) this.#open.put(name, present)
       else this.#open.remove(name)
+      if (record.state === 'failed' && record.doubtful !== true) this.#putRefused(record)
     })
+  }
+
+  // Whoever brings a forgotten one again has it refused again.
+  #putRefused(record: PaymentRecord): void {
+    this.#refused.put(journalKey(record), present)
+    if (this.#refused.count() <= this.recordsMax * refusedPart) return
+    for (const key of [...this.#refused.keys({ limit: 1 })])
+      this.#remove(key, Buffer.from(key.subarray(6)).toString())
   }
 }
 
