@@ -5,14 +5,14 @@ import { EngineAway } from '../../cluster/engine-away.js'
 import type { ItemsElsewhere } from '../../cluster/items-elsewhere.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
-import { type CreditsPort, type UsdcPort, usdcShare } from '../../payment/credits-port.js'
+import { type CreditsPort, type UsdcPaid, type UsdcPort, usdcShare } from '../../payment/credits-port.js'
 import { isDiskError } from '../../store/disk-error.js'
 import { addressShape } from '../calls/credits-routes.js'
 import { jsonAnswer, tooLarge, type UploadAnswer } from '../calls/upload-answers.js'
 import type { ItemCharge } from '../charging/charging.js'
-import type { Purchase } from '../charging/sales.js'
+import type { PaidFacts, Purchase } from '../charging/sales.js'
 import type { Uploads } from '../records/uploads.js'
-import type { BroughtPayment, UsdcUploads } from '../requests/usdc-uploads.js'
+import { type BroughtPayment, settlementPending, type UsdcUploads } from '../requests/usdc-uploads.js'
 import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
 import type { MultipartRecord, PaidUpload } from './multipart-record.js'
 import type { PartRecords } from './part-records.js'
@@ -158,21 +158,33 @@ export class PaidParts {
     purchase: Pick<Purchase, 'settle'>,
     undecided: UndecidedPayment,
   ): Promise<UploadAnswer> {
-    const { records } = this.parts
-    await records.written(id)
+    await this.parts.records.written(id)
     const facts = await purchase.settle(id).catch((error: unknown) => {
       undecided.mayMove = true
       throw error
     })
-    const record = records.find(id)
-    if (record === undefined) return jsonAnswer(503, { error: 'try again' }, '\r\nRetry-After: 2')
     if ('answer' in facts) {
       // That we were busy does not state that anything may move.
       if (facts.isOpen && facts.isUnsent !== true) undecided.mayMove = true
-      return facts.answer
+      // Validity and prices end while an earlier order settles: only the record of the payment tells that nothing can move.
+      const isDecided = !facts.isOpen && undecided.mayMove
+      return (isDecided && (await this.#became(id, paid))) || facts.answer
     }
-    const ended = paidBy(record, { ...paid, facts })
-    records.put(ended)
+    return this.#begun(id, { ...paid, facts })
+  }
+
+  /** Undefined: nothing of an earlier order can move. */
+  async #became(id: string, { payment, bytes }: PaidUpload): Promise<UploadAnswer | undefined> {
+    const outcome = await this.parts.usdc.outcome({ payment, itemId: id, bytes })
+    if (isRefusal(outcome) || (!outcome.paid && outcome.state === 'open')) return settlementPending
+    return outcome.paid ? this.#begun(id, { payment, bytes, facts: factsOf(outcome) }) : undefined
+  }
+
+  async #begun(id: string, paid: PaidUpload): Promise<UploadAnswer> {
+    const record = this.parts.records.find(id)
+    if (record === undefined) return jsonAnswer(503, { error: 'try again' }, '\r\nRetry-After: 2')
+    const ended = paidBy(record, paid)
+    this.parts.records.put(ended)
     return this.#created(ended)
   }
 
@@ -249,8 +261,7 @@ export class PaidParts {
     const record = records.find(id)
     if (isRefusal(outcome) || undecided.requests > 0 || record === undefined || !this.#isUnpaid(id)) return
     if (outcome.paid) {
-      const { winc, transaction, payer, network, lines } = outcome
-      records.put(paidBy(record, { ...paid, facts: { winc, transaction, payer, network, lines } }))
+      records.put(paidBy(record, { ...paid, facts: factsOf(outcome) }))
       return this.#forgetUndecided(id, undecided)
     }
     const isOnWay = outcome.state === 'unknown' && clock.monotonic() - undecided.sinceMs < onWayMs
@@ -330,6 +341,10 @@ export class PaidParts {
     this.#closing.abort()
     await Promise.all([...this.#underWay.values(), this.#checking])
   }
+}
+
+function factsOf({ winc, transaction, payer, network, lines }: UsdcPaid): PaidFacts {
+  return { winc, transaction, payer, network, lines }
 }
 
 /** From now on it is looked at when it expires. */

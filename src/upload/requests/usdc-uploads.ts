@@ -269,7 +269,7 @@ export class UsdcUploads {
     const paid = await this.parts.usdc?.pay(order)
     if (paid === undefined) return { answer: notTaken, isOpen: false }
     // Nobody knows whether the order arrived.
-    if (isRefusal(paid)) return { answer: pendingAnswer, isOpen: true }
+    if (isRefusal(paid)) return { answer: settlementPending, isOpen: true }
     if ('paid' in paid) return paid
     const { elsewhere, first } = paid
     if (elsewhere !== undefined) {
@@ -296,7 +296,8 @@ const alreadySettled: TrackedPayment = {
 
 type UsdcWish = Pick<UsdcOrder, 'asker' | 'bytes' | 'resource' | 'mimeType'>
 
-const pendingAnswer = jsonAnswer(
+/** Nobody knows yet whether the money moves. */
+export const settlementPending = jsonAnswer(
   503,
   { error: 'settlement_pending', message: 'the payment is being settled: retry with the same payment' },
   '\r\nRetry-After: 2',

@@ -96,6 +96,24 @@ t.test('it decides nothing about a payment that may move', async (t) => {
   t.match(await scene.create('p'), { status: 200 })
 })
 
+t.test('an offer is made only where nothing of an earlier order can move', async (t) => {
+  const scene = sceneOf(t)
+  const over: Unsettled = { answer: jsonAnswer(402, {}), isOpen: false }
+  scene.collected = async () => over
+  t.match(await scene.create('new'), { status: 402 }, 'the first order')
+  for (const payment of ['p', 'q']) {
+    scene.collected = async () => pending
+    t.match(await scene.create(payment), { status: 503 })
+    // Its validity has ended meanwhile.
+    scene.collected = async () => over
+    scene.outcome = { paid: false, state: 'open' }
+    t.match(await scene.create(payment), { status: 503 })
+    const settled = { paid: true, payment, units: '1', ...made } as UsdcOutcome
+    scene.outcome = payment === 'p' ? settled : { paid: false, state: 'failed' }
+    t.match(await scene.create(payment), { status: payment === 'p' ? 200 : 402 })
+  }
+})
+
 t.test('nor while another request settles it', async (t) => {
   const scene = sceneOf(t)
   let settle = (_: PaidFacts): void => undefined
