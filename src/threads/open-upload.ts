@@ -96,7 +96,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
   const bundling = openBundling(parts, endpoints)
   bundling.start()
   const telling = startTelling(records, intake)
-  void openSales.drive((sale) => intake.resume(sale), closing.signal)
+  void openSales.drive((sale) => intake.resumeIdle(sale), closing.signal)
   const listener = listen(parts, endpoints, bundling.desk)
   await listener.listening
   return {

@@ -28,6 +28,8 @@ export interface OpenSalesParts {
 /** An order to settle that nobody knows of may still be on its way to a payment service elsewhere for so long. */
 const onWayMs = 90_000
 const againMs = 2000
+/** Sales that are continued at the same time. */
+const drivenMax = 32
 /** For the payment service to answer that a payment is spent. */
 const spendMs = 5000
 
@@ -98,20 +100,31 @@ export class OpenSales {
     return 'answer' in became ? became : open
   }
 
-  /** Continues open sales whose clients have left, until `closing`. `resume` decides one. */
-  async drive(resume: (sale: Sale) => Promise<UploadAnswer>, closing: AbortSignal): Promise<void> {
+  /** Continues open sales whose clients have left, until `closing`. `resume` decides one; undefined: its client is at it. */
+  async drive(
+    resume: (sale: Sale) => Promise<UploadAnswer | undefined>,
+    closing: AbortSignal,
+  ): Promise<void> {
+    const driven = new Map<string, Promise<void>>()
+    const act = async (sale: Sale): Promise<void> => {
+      const { itemId: item, payment } = sale
+      const answer = await resume(sale).catch(diskAnswer)
+      if (answer?.status === 200)
+        this.parts.logger.warn({ item, payment }, 'an upload was paid for: it is accepted')
+    }
     while (!closing.aborted) {
+      // One that takes long, such as a large bundle that is listed, keeps no other one waiting.
       for (const sale of this.sales.open()) {
-        if (closing.aborted) return
-        const { status } = await resume(sale).catch(diskAnswer)
-        if (status === 200)
-          this.parts.logger.warn(
-            { item: sale.itemId, payment: sale.payment },
-            'an upload was paid for: it is accepted',
-          )
+        const { payment } = sale
+        if (driven.size >= drivenMax || driven.has(payment)) continue
+        driven.set(
+          payment,
+          act(sale).finally(() => driven.delete(payment)),
+        )
       }
       await pause(toGrid(againMs), closing)
     }
+    await Promise.all(driven.values())
   }
 }
 

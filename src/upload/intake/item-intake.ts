@@ -259,9 +259,9 @@ export class ItemIntake {
     return this.#acceptance.accept(accepted, charge, announced, { done, signed, writeIds })
   }
 
-  /** As `SoldItems.resume`. */
-  resume(sale: Sale, purchase?: Purchase): Promise<UploadAnswer> {
-    return this.#sold.resume(sale, purchase)
+  /** As `SoldItems.resumeIdle`. */
+  resumeIdle(sale: Sale): Promise<UploadAnswer | undefined> {
+    return this.#sold.resumeIdle(sale)
   }
 
   /** The same receipt each time, because its signature is deterministic. */

@@ -2,6 +2,10 @@
 export class KeyedLock {
   readonly #running = new Map<string, Promise<unknown>>()
 
+  isTaken(id: string): boolean {
+    return this.#running.has(id)
+  }
+
   /** Runs `act` after all earlier calls for the same id have ended. */
   async run<T>(id: string, act: () => Promise<T>): Promise<T> {
     for (let first = this.#running.get(id); first !== undefined; first = this.#running.get(id)) await first

@@ -55,6 +55,11 @@ export class SoldItems {
     })
   }
 
+  /** The same; undefined: somebody is at it, whose request it is. */
+  resumeIdle(sale: Sale): Promise<UploadAnswer | undefined> {
+    return this.turns.isTaken(sale.itemId) ? Promise.resolve(undefined) : this.resume(sale)
+  }
+
   /**
    * The answer to an item whose payment, or whose identifier of a payment, was brought before: each pays for one request only.
    * Undefined: it was not.

@@ -116,6 +116,36 @@ t.test('an item whose row is written late is charged then', async (t) => {
   await eventually('it is charged', () => settled.length === 1)
 })
 
+t.test('a sale that takes long keeps no other one waiting', async (t) => {
+  const sale = (payment: string): Sale => ({
+    payment,
+    units: '1',
+    bytes: 1,
+    request: id,
+    openedMs: 0,
+    itemId: id,
+  })
+  const open = ['slow', 'quick'].map(sale)
+  const sales = { open: () => open } as never
+  const selling = new OpenSales({ sales, log: {} as never, logger: silentLog, clock: hasty })
+  const closing = new AbortController()
+  const resumed: string[] = []
+  let end = (): void => undefined
+  const over = selling.drive(async ({ payment }) => {
+    resumed.push(payment)
+    if (payment === 'slow')
+      await new Promise<void>((resolve) => {
+        end = resolve
+      })
+    return undefined
+  }, closing.signal)
+  await eventually('both are driven', () => resumed.length === 2)
+  closing.abort()
+  end()
+  await over
+  t.same(resumed, ['slow', 'quick'])
+})
+
 t.test('who takes over a sale continues it in the name of the service that began it', async (t) => {
   const names: unknown[] = []
   const outcome: UsdcPort['outcome'] = async ({ service }) => {
