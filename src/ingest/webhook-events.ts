@@ -21,6 +21,11 @@ type EventName =
   | 'upload-accepted'
   | 'upload-permanent'
 
+/** JSON of the tags of one event, as it waits on disk for each receiver. Tags that clients accept (4 KiB) take 25 KiB at most. */
+const tagsMaxBytes = 32_768
+/** Longer types of content are not stated. */
+const typeMaxBytes = 1024
+
 /** A transaction of a block, or a data item, that is in the index now. */
 export function indexedEvent(subject: FilterSubject, height: number): WebhookEvent {
   const { id, owner, target, anchor, tags, sizeBytes, signatureType, parentId, rootId, transfer } = subject
@@ -30,7 +35,7 @@ export function indexedEvent(subject: FilterSubject, height: number): WebhookEve
     owner_address: owner.length === 0 ? null : normalizedAddress(owner),
     target: encodeBase64url(target),
     anchor: encodeBase64url(anchor),
-    tags: tags.map(tagOf),
+    ...statedTags(tags),
     data_size: String(sizeBytes),
     ...(signatureType === undefined ? {} : { signature_type: signatureType }),
     ...(parentId === undefined ? {} : { parent_id: parentId }),
@@ -51,12 +56,8 @@ export function blockEvent({ id, height, previous, timestamp, transactionCount }
 /** Content that is in the cache now. */
 export function cachedEvent(id: Id, digest: Uint8Array, sizeBytes: number, type?: string): WebhookEvent {
   const hash = encodeBase64url(digest)
-  const data = {
-    id,
-    hash,
-    data_size: String(sizeBytes),
-    ...(type === undefined ? {} : { content_type: type }),
-  }
+  const isStated = type !== undefined && type.length <= typeMaxBytes
+  const data = { id, hash, data_size: String(sizeBytes), ...(isStated ? { content_type: type } : {}) }
   return eventOf('data-cached', `${id} ${hash}`, data)
 }
 
@@ -73,6 +74,22 @@ export function permanentEvent(id: string, bundleId: string, height: number): We
 function eventOf(event: EventName, subject: string, data: object): WebhookEvent {
   const key = createHash('sha256').update(`${event} ${subject}`).digest().subarray(0, 16)
   return { key, body: Buffer.from(JSON.stringify({ event, data })) }
+}
+
+/** The first tags, and how many more there are. */
+function statedTags(tags: readonly Tag[]): object {
+  const stated: object[] = []
+  let bytes = 0
+  for (const tag of tags) {
+    // No text in JSON is shorter than the tag itself.
+    if (bytes + tag.name.length + tag.value.length > tagsMaxBytes) break
+    const text = tagOf(tag)
+    bytes += Buffer.byteLength(JSON.stringify(text))
+    if (bytes > tagsMaxBytes) break
+    stated.push(text)
+  }
+  const left = tags.length - stated.length
+  return { tags: stated, ...(left === 0 ? {} : { tags_omitted: left }) }
 }
 
 /** Bytes that are no UTF-8 become replacement characters, because JSON has no other form for them. */

@@ -20,7 +20,7 @@ export interface WebhookOptions {
   readonly cached: boolean
   /** Whether accepted and permanent uploads are reported. */
   readonly uploads: boolean
-  /** Events that wait for one receiver at most: some KiB each, on disk. */
+  /** Events that wait for one receiver at most: some KiB each on disk, and some 33 KiB where tags are long. */
   readonly waitingMax: number
   readonly delivery: DeliveryOptions
 }
