@@ -1,4 +1,5 @@
 import { Backoff, type BackoffOptions } from '../actor/backoff.js'
+import { BoundedMap } from '../actor/bounded-map.js'
 import { type Clock, withinTime } from '../actor/clock.js'
 import { isRefusal, refuse } from '../format/refusal.js'
 import {
@@ -14,7 +15,7 @@ export interface GuardOptions extends BackoffOptions {
   readonly timeoutMs: number
 }
 
-/** Names that were answered, one of a base name: so many are kept to try the resolver with. */
+/** The last names that were answered, one of a base name: so many are kept to try the resolver with. */
 const answeredMax = 4
 
 /** Adds a timeout to a resolver, and pauses it for a while when it fails for several names in a row. */
@@ -24,13 +25,14 @@ export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock)
 
 /**
  * Strangers choose names that a resolver is slow about, or fails for. So a failure counts only where no other name was answered
- * meanwhile, and before the resolver is paused for all names, or used again, it is tried with names that it answered before.
+ * meanwhile, and before the resolver is paused for all names it is tried with names that it answered before. After a pause these
+ * and the requested name are tried: any answer ends it.
  */
 class GuardedResolver implements Resolver {
   readonly label: Resolver['label']
   readonly remote: boolean
   readonly #rest: Backoff
-  readonly #answered = new Map<string, Name>()
+  readonly #answered = new BoundedMap<string, Name>(answeredMax)
   #answeredMs = Number.NEGATIVE_INFINITY
   #failedLast = ''
   #trying: Promise<void> | undefined
@@ -51,8 +53,7 @@ class GuardedResolver implements Resolver {
     // One call tries whether the resolver works again; the others are refused meanwhile and need not wait.
     if (rest.isDue) {
       rest.hold(this.options.timeoutMs)
-      if (this.#answered.size > 0) await this.#tryAnswered()
-      if (rest.isDue && this.#answered.size > 0) return this.#resting()
+      if (this.#answered.size > 0) void this.#tryAnswered()
     }
     const begunMs = this.clock.monotonic()
     const verdict = await this.#call(name, asking)
@@ -81,7 +82,7 @@ class GuardedResolver implements Resolver {
   #judge(verdict: ResolverVerdict, name: Name, asking: ResolveContext, begunMs: number): void {
     const { basename } = name
     if (isAnswer(verdict)) {
-      if (!isRefusal(verdict)) this.#keep(name)
+      if (!isRefusal(verdict)) this.#answered.set(name.basename, name)
       this.#well()
       return
     }
@@ -93,10 +94,6 @@ class GuardedResolver implements Resolver {
     this.#failedLast = basename
     if (this.#rest.isLast && this.#answered.size > 0) void this.#tryAnswered()
     else this.#rest.failed()
-  }
-
-  #keep(name: Name): void {
-    if (this.#answered.size < answeredMax) this.#answered.set(name.basename, name)
   }
 
   #well(): void {

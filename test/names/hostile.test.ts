@@ -226,11 +226,14 @@ t.test('malformed answers for some names do not pause the resolver for all', asy
 t.test('names of one stranger, slow or failing, pause the resolver for nobody', async (t) => {
   const clock = new HandClock()
   let well = true
+  let isGone = (_: string): boolean => false
   const resolver: Resolver = {
     label: 'gateway',
     remote: true,
     resolve: async ({ full }) =>
-      well && !full.startsWith('slow') ? 'absent' : { refused: 'late', fault: 'upstream', message: 'slow' },
+      well && !full.startsWith('slow') && !isGone(full)
+        ? 'absent'
+        : { refused: 'late', fault: 'upstream', message: 'slow' },
   }
   const guard = guarded(resolver, { timeoutMs: 100, failuresMax: 2, restMs: 1000, restMaxMs: 4000 }, clock)
   const { signal } = new AbortController()
@@ -251,6 +254,16 @@ t.test('names of one stranger, slow or failing, pause the resolver for nobody', 
   well = true
   await clock.turn(1000)
   t.equal(await ask('another'), 'absent', 'the first call after the pause has its answer')
+  const gone = new Set(['gone1', 'gone2', 'gone3', 'gone4'])
+  for (const name of gone) t.equal(await ask(name), 'absent')
+  isGone = (name) => gone.has(name)
+  for (let at = 0; at < 4; at += 1) {
+    await clock.turn(1)
+    await ask(`slow${at}`)
+  }
+  t.match(await ask('yetanother'), { refused: 'upstream' }, 'those that were answered are not any more')
+  await clock.turn(4000)
+  t.equal(await ask('yetanother'), 'absent', 'any name that is answered ends the pause')
 })
 
 t.test("questions with a client's trail do not shut the resolver for others", async (t) => {
