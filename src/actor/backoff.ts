@@ -16,6 +16,7 @@ export interface BackoffOptions {
 export class Backoff {
   #failures = 0
   #untilMs = Number.NEGATIVE_INFINITY
+  #wellMs = Number.NEGATIVE_INFINITY
 
   constructor(
     private readonly options: BackoffOptions,
@@ -47,8 +48,17 @@ export class Backoff {
     this.#untilMs = this.clock.monotonic() + ms
   }
 
+  /**
+   * Whether a call was answered at `sinceMs` (monotonic) or later. A call that was made then and failed says nothing about the
+   * service: it may be slow, or fail, for what that call wanted alone.
+   */
+  wasWellSince(sinceMs: number): boolean {
+    return this.#wellMs >= sinceMs
+  }
+
   well(): void {
     this.#failures = 0
+    this.#wellMs = this.clock.monotonic()
   }
 
   failed(): void {

@@ -85,7 +85,6 @@ export function peerOptions(
 ): PeerOptions | undefined {
   const { urls, ...rules } = config.peers
   if (urls === undefined || urls.length === 0) return undefined
-  // No rate limit: the number of answers under way is bounded instead.
-  const breaker = { burst: 1e9, perMinute: 1e9, failuresMax: 5, coolMs: 30_000 }
-  return { ...rawOptions(config, memory), ...rules, peers: urls, breaker }
+  const rest = { failuresMax: 5, restMs: 30_000, restMaxMs: 30_000 }
+  return { ...rawOptions(config, memory), ...rules, peers: urls, rest }
 }

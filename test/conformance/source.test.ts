@@ -48,7 +48,6 @@ t.test('trusted gateways', async (t) => {
     release: 'test',
     connectionsMax: 4,
   }
-  const breaker = { burst: 100, perMinute: 100, failuresMax: 9, coolMs: 1000 }
   const rules = {
     candidatesMax: 3,
     homesMax: 1,
@@ -56,8 +55,9 @@ t.test('trusted gateways', async (t) => {
     hedgedMax: 2,
     concurrentMax: 4,
     weightDelta: 2,
+    rest: { failuresMax: 9, restMs: 1000, restMaxMs: 1000 },
   }
-  const peers = new NetworkPeers({ ...line, ...rules, peers: [server.url], breaker }, systemClock)
+  const peers = new NetworkPeers({ ...line, ...rules, peers: [server.url] }, systemClock)
   await t.test('peers', (t) => conform(t, { source: peers, id, payload, proven: false }))
   await Promise.all([source.close(), peers.close()])
   await server.close()

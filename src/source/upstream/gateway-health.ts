@@ -24,7 +24,6 @@ export class GatewayHealth {
   readonly #rest: Backoff
   /** Undefined before the first answer. */
   #usualMs: number | undefined
-  #answeredMs = Number.NEGATIVE_INFINITY
 
   /** `headMs`: the longest wait for a head. */
   constructor(
@@ -55,8 +54,7 @@ export class GatewayHealth {
 
   /** It sent a head, whatever the status. */
   answered({ begunMs }: Trial): void {
-    this.#answeredMs = this.clock.monotonic()
-    const tookMs = this.#answeredMs - begunMs
+    const tookMs = this.clock.monotonic() - begunMs
     const usualMs = this.#usualMs ?? tookMs
     this.#usualMs = usualMs + (tookMs - usualMs) * youngest
     this.#rest.well()
@@ -64,7 +62,7 @@ export class GatewayHealth {
 
   /** It sent no head. One that answered another request meanwhile is not silent: that one id may take it long. */
   silent({ begunMs, isProbe }: Trial): void {
-    if (this.#answeredMs < begunMs && (isProbe || !this.isBehind)) this.#rest.failed()
+    if (!this.#rest.wasWellSince(begunMs) && (isProbe || !this.isBehind)) this.#rest.failed()
   }
 
   /** Another gateway was quicker. That is silence where the request waited as long as for which a second one is sent. */

@@ -1,4 +1,4 @@
-import { Breaker, type BreakerOptions } from '../../actor/breaker.js'
+import { Backoff, type BackoffOptions } from '../../actor/backoff.js'
 import { type Clock, pause } from '../../actor/clock.js'
 import { type AnySignal, signalOf } from '../../actor/lazy-signal.js'
 import type { Id } from '../../format/id.js'
@@ -23,7 +23,8 @@ export interface PeerOptions extends RawOptions {
   readonly concurrentMax: number
   /** What an answer or a failure changes of a weight from 1 to 100. */
   readonly weightDelta: number
-  readonly breaker: BreakerOptions
+  /** When a peer that failed gets no requests. */
+  readonly rest: BackoffOptions
 }
 
 const name = 'ar-io-network'
@@ -37,13 +38,33 @@ const youngest = 0.1
 
 interface Peer {
   readonly url: string
-  readonly breaker: Breaker
+  readonly rest: Backoff
   /** In the operator's list. */
   readonly index: number
   weight: number
   /** When the weight was set (monotonic milliseconds). */
   weighedMs: number
   busy: number
+}
+
+/**
+ * What the peers made of one request. What none of them answers counts against none: a stranger's id may take all of them long,
+ * or fail at all of them.
+ */
+class Verdicts {
+  isAnswered = false
+  readonly #failures: (() => void)[] = []
+
+  answered(): void {
+    this.isAnswered = true
+    for (const count of this.#failures.splice(0)) count()
+  }
+
+  /** `count` is called once another peer has answered. */
+  failed(count: () => void): void {
+    if (this.isAnswered) count()
+    else this.#failures.push(count)
+  }
 }
 
 /**
@@ -54,6 +75,8 @@ export class NetworkPeers implements Source {
   readonly name = name
   readonly #client: RawClient
   readonly #peers: readonly Peer[]
+  /** Due while no peer has answered the last requests. */
+  readonly #silence: Backoff
   #averageMs: number | undefined
   #changes = 0
 
@@ -68,10 +91,11 @@ export class NetworkPeers implements Source {
   ) {
     this.#client = new RawClient(name, options, clock)
     this.#peers = options.peers.map((url, index) => {
-      const breaker = new Breaker(options.breaker, clock)
-      return { url, breaker, index, weight: weight.start, weighedMs: clock.monotonic(), busy: 0 }
+      const rest = new Backoff(options.rest, clock)
+      return { url, rest, index, weight: weight.start, weighedMs: clock.monotonic(), busy: 0 }
     })
     for (const peer of this.#peers) this.#weigh(peer, weight.start)
+    this.#silence = new Backoff(options.rest, clock)
   }
 
   /** Weights of the peers, for whoever wants to see them. */
@@ -104,21 +128,41 @@ export class NetworkPeers implements Source {
     return wanted.needsPlace !== true
   }
 
-  /** Asks one peer; when it is silent for `hedgeMs`, or refuses, the next one. The first that opens wins, the others are left. */
+  /**
+   * Asks one peer; when it is silent for `hedgeMs`, or refuses, the next one. The first that opens wins, the others are left.
+   * While no peer answers at all, they are left together after half of the longest wait for a head.
+   */
   async open(wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> {
     const signal = signalOf(ending)
     const eligible = this.#eligible(wanted)
+    if (eligible.length === 0) return unknownEverywhere()
     const waiting = this.#candidates(wanted.id, eligible)
-    if (waiting.length === 0 && eligible.length > 0) {
-      return refuse('upstream', 'upstream', 'no peer can be reached now')
-    }
+    if (waiting.length === 0) return refuse('upstream', 'upstream', 'no peer may get another request now')
+    const verdicts = new Verdicts()
+    const begunMs = this.clock.monotonic()
+    const leaving = new AbortController()
+    const leaveMs = this.#silence.isDue ? this.options.headMs / 2 : undefined
+    const limit = leaveMs === undefined ? undefined : this.clock.after(leaveMs, () => leaving.abort())
+    const found = await this.#first(waiting, wanted, AbortSignal.any([signal, leaving.signal]), verdicts)
+    limit?.cancel()
+    if (verdicts.isAnswered) this.#silence.well()
+    else if (!signal.aborted && !this.#silence.wasWellSince(begunMs)) this.#silence.failed()
+    return found
+  }
+
+  async #first(
+    waiting: Peer[],
+    wanted: Wanted,
+    signal: AbortSignal,
+    verdicts: Verdicts,
+  ): Promise<Found | Refusal> {
     const running = new Map<Promise<RawFound | Refusal>, AbortController>()
     let refusal: Refusal | undefined
     while (!signal.aborted && (waiting.length > 0 || running.size > 0)) {
       const peer = running.size < this.options.hedgedMax ? waiting.shift() : undefined
       if (peer !== undefined) {
         const attempt = new AbortController()
-        running.set(this.#ask(peer, wanted, AbortSignal.any([signal, attempt.signal])), attempt)
+        running.set(this.#ask(peer, wanted, AbortSignal.any([signal, attempt.signal]), verdicts), attempt)
       }
       const patience = new AbortController()
       const mayHedge = waiting.length > 0 && running.size < this.options.hedgedMax
@@ -146,22 +190,32 @@ export class NetworkPeers implements Source {
     await this.#client.close()
   }
 
-  async #ask(peer: Peer, wanted: Wanted, signal: AbortSignal): Promise<RawFound | Refusal> {
+  async #ask(
+    peer: Peer,
+    wanted: Wanted,
+    signal: AbortSignal,
+    verdicts: Verdicts,
+  ): Promise<RawFound | Refusal> {
     peer.busy += 1
     const begunMs = this.clock.monotonic()
     const found = await this.#client.request(peer.url, false, wanted, signal)
     if (isRefusal(found)) {
       peer.busy -= 1
       // Who does not have it is as good as any; who was left for another did nothing wrong.
-      const isFault = found.refused !== 'unknown' && found.refused !== 'unsatisfiable'
-      if (isFault && !signal.aborted && !(wasAnswered(found) && this.#isLed(wanted))) this.#fail(peer)
+      if (found.refused === 'unknown' || found.refused === 'unsatisfiable') {
+        peer.rest.well()
+        verdicts.answered()
+      } else if (!signal.aborted && !(wasAnswered(found) && this.#isLed(wanted))) {
+        verdicts.failed(() => this.#fail(peer, begunMs))
+      }
       return found
     }
     found.whenOver((isWell) => {
       peer.busy -= 1
-      if (!isWell && !signal.aborted) this.#fail(peer)
+      if (!isWell && !signal.aborted) this.#worsen(peer)
     })
     this.#praise(peer, this.clock.monotonic() - begunMs)
+    verdicts.answered()
     const doubt = doubtOf(found, wanted)
     if (doubt === undefined) return found
     found.drop()
@@ -179,10 +233,13 @@ export class NetworkPeers implements Source {
     return this.#peers.filter(({ url }) => !avoid.has(url) && !passed(url, provenance))
   }
 
+  /** Peers that failed lately are left out, except where there are no others. */
   #candidates(id: Id, eligible: readonly Peer[]): Peer[] {
     const { concurrentMax, homesMax, candidatesMax } = this.options
     for (const peer of eligible) if (peer.weight < weight.start) this.#weigh(peer, this.#recovered(peer), 0)
-    const able = eligible.filter(({ busy }) => busy < concurrentMax)
+    const free = eligible.filter(({ busy }) => busy < concurrentMax)
+    const well = free.filter(({ rest }) => !(rest.isDue && rest.isOn))
+    const able = well.length > 0 ? well : free
     const chosen = able
       .map((peer) => ({ peer, nearness: nearness(id, peer.url) }))
       .sort((one, other) => other.nearness - one.nearness)
@@ -197,8 +254,7 @@ export class NetworkPeers implements Source {
       })
       chosen.push(...rest.splice(Math.max(0, index), 1))
     }
-    // The better ones first; a breaker comes last, for its answer counts as an attempt.
-    return chosen.sort((one, other) => other.weight - one.weight).filter(({ breaker }) => breaker.take())
+    return chosen.sort((one, other) => other.weight - one.weight)
   }
 
   #praise(peer: Peer, tookMs: number): void {
@@ -207,7 +263,7 @@ export class NetworkPeers implements Source {
     this.#averageMs = average + (tookMs - average) * youngest
     const gain = tookMs < average ? 2 * weightDelta : weightDelta
     this.#weigh(peer, Math.min(weight.max, peer.weight + gain))
-    peer.breaker.tell(true)
+    peer.rest.well()
   }
 
   #weigh(peer: Peer, weight: number, changes = 1): void {
@@ -224,9 +280,14 @@ export class NetworkPeers implements Source {
     return weight.start - lacking * 0.5 ** ((this.clock.monotonic() - peer.weighedMs) / recoveryMs)
   }
 
-  #fail(peer: Peer): void {
+  #fail(peer: Peer, begunMs: number): void {
+    if (peer.rest.wasWellSince(begunMs)) return
+    this.#worsen(peer)
+    peer.rest.failed()
+  }
+
+  #worsen(peer: Peer): void {
     this.#weigh(peer, Math.max(weight.min, peer.weight - this.options.weightDelta))
-    peer.breaker.tell(false)
   }
 }
 

@@ -1,5 +1,6 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
-import { systemClock } from '../../../src/actor/clock.js'
+import { type Clock, systemClock } from '../../../src/actor/clock.js'
 import { isRefusal, type Refusal } from '../../../src/format/refusal.js'
 import type { Found, Wanted } from '../../../src/source/source.js'
 import { NetworkPeers, type PeerOptions } from '../../../src/source/upstream/network-peers.js'
@@ -7,7 +8,7 @@ import { eventually } from '../../eventually.js'
 import { hopRules, sha256, someId, trail, type Upstream, upstream } from '../rig.js'
 
 const never = new AbortController().signal
-const breaker = { burst: 1e9, perMinute: 1e9, failuresMax: 2, coolMs: 60_000 }
+const rest = { failuresMax: 2, restMs: 60_000, restMaxMs: 60_000 }
 const verified = { 'x-ar-io-verified': 'true' }
 
 function peersOf(
@@ -28,7 +29,7 @@ function peersOf(
     hedgedMax: 3,
     concurrentMax: 10,
     weightDelta: 2,
-    breaker,
+    rest,
     ...more,
   }
   return new NetworkPeers(options, clock)
@@ -123,12 +124,95 @@ t.test(
     t.ok((failing.weights.get(gone.url) ?? 99) < 50)
     await failing.close()
     const alone = peersOf([gone])
+    const before = gone.requests.length
     for (let time = 0; time < 3; time += 1)
       t.equal(await textOf(await alone.open(wanted(), never)), 'upstream')
-    t.ok(gone.requests.length <= 8, 'the breaker is open')
+    t.equal(gone.requests.length, before + 3, 'nobody else could have answered')
     await alone.close()
   },
 )
+
+t.test('what no peer answers well puts none of them away', async (t) => {
+  const known = someId()
+  const ways: Readonly<Record<string, (response: ServerResponse) => void>> = {
+    silence: () => undefined,
+    'a failure of its own': (response) => response.writeHead(502).end(),
+    'a hang-up': (response) => response.destroy(),
+  }
+  for (const [why, fail] of Object.entries(ways)) {
+    const respond = (request: IncomingMessage, response: ServerResponse): void => {
+      if (request.url?.endsWith(known) === true) {
+        response.writeHead(200, { 'content-length': 4, ...verified }).end('here')
+      } else fail(response)
+    }
+    const servers = await Promise.all([0, 1, 2].map(() => upstream(respond)))
+    const source = peersOf(servers, { headMs: 200, hedgeMs: 5 })
+    for (let time = 0; time < 4; time += 1) await source.open(wanted(), never)
+    t.equal(await textOf(await source.open(wanted({ id: known }), never)), 'here', why)
+    t.ok(Math.min(...source.weights.values()) >= 50, 'and makes none worse')
+    await source.close()
+    await Promise.all(servers.map((server) => server.close()))
+  }
+})
+
+t.test('a failure does not count against a peer that answered another request meanwhile', async (t) => {
+  const slow = someId()
+  let isBegun = (): void => undefined
+  const begun = new Promise<void>((resolve) => {
+    isBegun = resolve
+  })
+  let fail = (): void => undefined
+  const [busy, empty] = await Promise.all([
+    upstream((request, response) => {
+      if (request.url?.endsWith(slow) !== true) return void response.writeHead(404).end()
+      fail = () => response.destroy()
+      isBegun()
+    }),
+    upstream((_, response) => response.writeHead(404).end()),
+  ])
+  const source = peersOf([busy, empty], { hedgeMs: 5, rest: { ...rest, failuresMax: 1 } })
+  const opening = source.open(wanted({ id: slow }), never)
+  await begun
+  await source.open(wanted(), never)
+  fail()
+  t.equal(await textOf(await opening), 'upstream')
+  t.equal(source.weights.get(busy.url), 50)
+  const before = busy.requests.length
+  await source.open(wanted(), never)
+  t.equal(busy.requests.length, before + 1)
+  await source.close()
+  await Promise.all([busy.close(), empty.close()])
+})
+
+t.test('a peer that was put away gets what no other may get', async (t) => {
+  const [gone, empty] = await Promise.all([
+    upstream((_, response) => response.destroy()),
+    upstream((_, response) => response.writeHead(404).end()),
+  ])
+  const source = peersOf([gone, empty])
+  for (let time = 0; time < 3; time += 1) await source.open(wanted(), never)
+  t.equal(gone.requests.length, 2)
+  t.equal(await textOf(await source.open(wanted({ avoid: new Set([empty.url]) }), never)), 'upstream')
+  t.equal(gone.requests.length, 3)
+  await source.close()
+  await Promise.all([gone.close(), empty.close()])
+})
+
+t.test('peers that are all silent are left after half of the time', async (t) => {
+  const headMs = 60_000
+  const clock: Clock = {
+    ...systemClock,
+    after: (ms, act) => systemClock.after(ms === headMs / 2 ? 10 : ms, act),
+  }
+  let fail = (response: ServerResponse): unknown => response.destroy()
+  const servers = await Promise.all([0, 1].map(() => upstream((_, response) => void fail(response))))
+  const source = peersOf(servers, { headMs, hedgeMs: 1, rest: { ...rest, failuresMax: 1 } }, clock)
+  t.equal(await textOf(await source.open(wanted(), never)), 'upstream')
+  fail = () => undefined
+  t.equal(await textOf(await source.open(wanted(), never)), 'late', 'the next source is used soon')
+  await source.close()
+  await Promise.all(servers.map((server) => server.close()))
+})
 
 t.test('beside a silent peer another is asked, and the first is dropped when that answers', async (t) => {
   let left = false
@@ -196,7 +280,8 @@ t.test('what failures took of a weight comes back with time, and no more than th
   const clock = { ...systemClock, monotonic: () => nowMs }
   const failing = await upstream((_, response) => response.writeHead(500).end())
   t.teardown(() => failing.close())
-  const peers = peersOf([failing], { weightDelta: 20, breaker: { ...breaker, failuresMax: 1e9 } }, clock)
+  const empty = await peer(t, undefined)
+  const peers = peersOf([failing, empty], { weightDelta: 20, rest: { ...rest, failuresMax: 1e9 } }, clock)
   const weight = (): number => peers.weights.get(failing.url) ?? Number.NaN
   for (let turn = 0; turn < 5; turn += 1) await peers.open(wanted(), never)
   t.equal(weight(), 1)
