@@ -99,7 +99,7 @@ export const bands = {
     default: 1500,
     min: 100,
     max: 600_000,
-    why: 'Timeout of a remote index; after it the index gets no request for 30 seconds. Requests for unknown ids wait for it.',
+    why: 'Timeout of a read of a remote index; if its header is late, too, it rests for 30 s. Requests for unknown ids wait.',
   }),
   requestsMax: whole({
     env: 'CDB64_REMOTE_MAX_CONCURRENT_REQUESTS',

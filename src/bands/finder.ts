@@ -51,8 +51,11 @@ export class BandFinder {
     return this.#local.find(idBytes(id))
   }
 
-  /** Synchronous where a band on this machine has it, or there are no remote indexes. Never throws, never rejects. */
-  find(id: Id): Hints | undefined | Promise<Hints | undefined> {
+  /**
+   * Synchronous where a band on this machine has it, or there are no remote indexes. Reads of remote indexes take turns by
+   * `client`. Never throws, never rejects.
+   */
+  find(id: Id, client: string): Hints | undefined | Promise<Hints | undefined> {
     const bytes = idBytes(id)
     const found = this.#local.find(bytes)
     if (found !== undefined) {
@@ -62,7 +65,7 @@ export class BandFinder {
     const further = this.#further
     for (let at = 0; at < further.length; at += 1) {
       const next = further[at]
-      if (!(next instanceof LocalBands)) return this.#ask(bytes, further.slice(at))
+      if (!(next instanceof LocalBands)) return this.#ask(bytes, further.slice(at), client)
       const here = next.find(bytes)
       if (here === undefined) continue
       this.#count('local')
@@ -72,13 +75,17 @@ export class BandFinder {
     return undefined
   }
 
-  async #ask(id: Uint8Array, order: readonly (LocalBands | RemoteIndex)[]): Promise<Hints | undefined> {
+  async #ask(
+    id: Uint8Array,
+    order: readonly (LocalBands | RemoteIndex)[],
+    client: string,
+  ): Promise<Hints | undefined> {
     const { clock } = this.parts
     let over = false
     const search = async (): Promise<RootRecord | undefined> => {
       for (const index of order) {
         if (over) return undefined
-        const found = await index.find(id)
+        const found = index instanceof LocalBands ? index.find(id) : await index.find(id, client)
         if (isRefusal(found)) {
           this.#count('failed')
           this.log.warn({ reason: found.message }, 'a remote index could not be reached')

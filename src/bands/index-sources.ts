@@ -53,10 +53,12 @@ type Opening = ((first: number) => RemoteCdb | undefined) | Refusal
 /** Timeout of a manifest, which has some thousand bytes. */
 const manifestMs = 30_000
 
-/** One remote index. After failures it gets no requests for a while. */
+/** One remote index. While what all ids need of it cannot be read, it gets no requests for a while. */
 export class RemoteIndex {
   readonly name: string
   readonly #reads: RemoteReads
+  /** Files of which a read failed for one id, while their headers are read again. */
+  readonly #doubted = new Set<RemoteCdb>()
   readonly #rest: Backoff
   /** For one stretch, or for the manifest. */
   readonly #readMs: number
@@ -74,16 +76,39 @@ export class RemoteIndex {
     this.#reads = new RemoteReads(clock, options, this.#readMs)
   }
 
-  /** Where the item (32 bytes of id) is; undefined where this index does not know it. Never rejects. */
-  async find(id: Uint8Array): Promise<RootRecord | undefined | Refusal> {
+  /** Where the item (32 bytes of id) is; undefined where this index does not know it. Reads take turns. Never rejects. */
+  async find(id: Uint8Array, client: string): Promise<RootRecord | undefined | Refusal> {
     if (this.#rest.isDue && this.#rest.isOn) return undefined
     // One call tries whether the index works again; the others return at once meanwhile.
     if (this.#rest.isDue) this.#rest.hold(2 * this.#readMs)
-    const fileOf = await this.#open()
-    const found = isRefusal(fileOf) ? fileOf : await fileOf(id[0] as number)?.find(id)
-    if (!isRefusal(found)) this.#rest.well()
-    else if (found.refused !== 'busy') this.#rest.failed()
+    const begunMs = this.parts.clock.monotonic()
+    const file = await this.#fileOf(id)
+    const found = isRefusal(file) ? file : await file?.find(id, client)
+    if (isRefusal(found) && file instanceof RemoteCdb) void this.#doubt(file, begunMs)
+    else this.#judge(found, begunMs)
     return found
+  }
+
+  /** What failed for one id says nothing about others, which may be a stranger's choice: the header decides. */
+  async #doubt(file: RemoteCdb, begunMs: number): Promise<void> {
+    if (this.#doubted.has(file)) return
+    this.#doubted.add(file)
+    this.#judge(await file.reopen(), begunMs)
+    this.#doubted.delete(file)
+  }
+
+  #judge(outcome: object | undefined, begunMs: number): void {
+    if (!isRefusal(outcome)) this.#rest.well()
+    else if (outcome.refused !== 'busy' && !this.#rest.wasWellSince(begunMs)) this.#rest.failed()
+  }
+
+  /** The file for this id with its header read; undefined: there is none. */
+  async #fileOf(id: Uint8Array): Promise<RemoteCdb | undefined | Refusal> {
+    const fileOf = await this.#open()
+    if (isRefusal(fileOf)) return fileOf
+    const file = fileOf(id[0] as number)
+    const opened = await file?.open()
+    return isRefusal(opened) ? opened : file
   }
 
   /** A manifest that takes too long goes on loading, and may be there after the pause. */

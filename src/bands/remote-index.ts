@@ -1,4 +1,5 @@
 import type { Clock } from '../actor/clock.js'
+import { FairSlots } from '../actor/fair-slots.js'
 import { type CdbHeader, headerBytes, readHeader } from '../format/cdb64.js'
 import { CdbLookup } from '../format/cdb64-lookup.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
@@ -10,9 +11,9 @@ export interface RemoteOptions {
   /** Stretches remembered, some 500 bytes each. */
   readonly regionsMax: number
   readonly regionMs: number
-  /** Requests to one index under way at once... */
+  /** Requests to one index under way at once. 16 times as many may wait; clients take turns. */
   readonly concurrencyMax: number
-  /** ...and how long one may wait for its turn. */
+  /** How long a request may wait for its turn. */
   readonly waitMs: number
   /** An index that failed gets no requests for so long. */
   readonly coolMs: number
@@ -25,49 +26,9 @@ export interface RemoteOptions {
 /** 16 slots: half of them empty, so one read ends nearly every search. */
 const windows = { slotBytes: 256, recordBytes: 512 }
 
-/** Bounds the requests to one index: so many at once; the others wait in order, for a limited time. */
-class Gate {
-  #busy = 0
-  readonly #waiting = new Set<(free: boolean) => void>()
-
-  constructor(
-    private readonly clock: Clock,
-    private readonly max: number,
-    private readonly waitMs: number,
-  ) {}
-
-  async run<T>(act: () => Promise<T>): Promise<T | Refusal> {
-    if (this.#busy < this.max) this.#busy += 1
-    else if (!(await this.#turn()))
-      return refuse('busy', 'self', 'too many requests to one index are under way')
-    try {
-      return await act()
-    } finally {
-      const [next] = this.#waiting
-      // The slot goes directly to the next waiting request, so that no new request can take it in between.
-      if (next === undefined) this.#busy -= 1
-      else next(true)
-    }
-  }
-
-  #turn(): Promise<boolean> {
-    // At most 16 times as many requests as are under way may wait: more would run into their time limit.
-    if (this.#waiting.size >= this.max * 16) return Promise.resolve(false)
-    return new Promise((resolve) => {
-      const timer = this.clock.after(this.waitMs, () => end(false))
-      const end = (free: boolean): void => {
-        timer.cancel()
-        this.#waiting.delete(end)
-        resolve(free)
-      }
-      this.#waiting.add(end)
-    })
-  }
-}
-
 /** What was read of one index, and its rules. */
 export class RemoteReads {
-  readonly #gate: Gate
+  readonly #slots: FairSlots
   readonly #regions = new Map<string, { readonly bytes: Uint8Array; readonly until: number }>()
 
   constructor(
@@ -76,17 +37,24 @@ export class RemoteReads {
     /** For one stretch. */
     private readonly readMs: number,
   ) {
-    this.#gate = new Gate(clock, options.concurrencyMax, options.waitMs)
+    const { concurrencyMax: max } = options
+    this.#slots = new FairSlots({ max, waitingMax: max * 16, clock })
   }
 
-  /** A stretch of `of`, which has a name of its own. */
-  async read(name: string, of: Ranges, start: number, end: number): Promise<Uint8Array | Refusal> {
+  /** A stretch of `of`, which has a name of its own. `client`: whose turn it takes. */
+  async read(
+    name: string,
+    of: Ranges,
+    start: number,
+    end: number,
+    client: string,
+  ): Promise<Uint8Array | Refusal> {
     const key = `${name} ${start} ${end}`
     const known = this.#regions.get(key)
     const now = this.clock.monotonic()
     if (known !== undefined && known.until > now) return known.bytes
     this.#regions.delete(key)
-    const read = await this.whole(of, start, end)
+    const read = await this.whole(of, start, end, client)
     if (isRefusal(read)) return read
     for (const oldest of this.#regions.keys()) {
       if (this.#regions.size < this.options.regionsMax) break
@@ -96,11 +64,22 @@ export class RemoteReads {
     return read.bytes
   }
 
-  /** The same, not remembered here. */
-  whole(of: Ranges, start: number, end: number): Promise<RangeBytes | Refusal> {
+  /** The same, not remembered here. What all clients need is read for none of them. */
+  async whole(of: Ranges, start: number, end: number, client = ''): Promise<RangeBytes | Refusal> {
+    const slot = await this.#slots.waitFor(client, this.options.waitMs, this.clock)
+    if (isRefusal(slot)) return refuse('busy', 'self', 'too many requests to one index are under way')
     const late = refuse('late', 'upstream', `an index did not give bytes ${start} to ${end} in time`)
-    return this.#gate.run(() => orLate(of.read(start, end), this.readMs, late, this.clock))
+    try {
+      return await orLate(of.read(start, end), this.readMs, late, this.clock)
+    } finally {
+      slot()
+    }
   }
+}
+
+interface OpenedCdb {
+  readonly header: CdbHeader
+  readonly sizeBytes: number
 }
 
 /**
@@ -108,7 +87,7 @@ export class RemoteReads {
  * remembered. Its answer is a hint, which the caller checks.
  */
 export class RemoteCdb {
-  #opening: Promise<{ header: CdbHeader; sizeBytes: number } | Refusal> | undefined
+  #opening: Promise<OpenedCdb | Refusal> | undefined
 
   constructor(
     private readonly name: string,
@@ -118,19 +97,30 @@ export class RemoteCdb {
     private readonly sizeBytes?: number,
   ) {}
 
-  /** Where the item (32 bytes of id) is; undefined where this file does not know it. Never rejects. */
-  async find(id: Uint8Array): Promise<RootRecord | undefined | Refusal> {
-    this.#opening ??= this.#open()
+  /** Reads the header, which all ids need, where it is not known. Never rejects. */
+  async open(): Promise<OpenedCdb | Refusal> {
+    this.#opening ??= this.#readHeader()
     const opened = await this.#opening
-    if (isRefusal(opened)) {
-      this.#opening = undefined
-      return opened
-    }
+    if (isRefusal(opened)) this.#opening = undefined
+    return opened
+  }
+
+  /** Reads the header again, which shows whether the file can be read, whatever failed for one id. */
+  async reopen(): Promise<OpenedCdb | Refusal> {
+    const opened = await this.#readHeader()
+    this.#opening = isRefusal(opened) ? undefined : Promise.resolve(opened)
+    return opened
+  }
+
+  /** Where the item (32 bytes of id) is; undefined where this file does not know it. Reads take turns. Never rejects. */
+  async find(id: Uint8Array, client: string): Promise<RootRecord | undefined | Refusal> {
+    const opened = await this.open()
+    if (isRefusal(opened)) return opened
     const lookup = new CdbLookup(windows)
     let step: ReturnType<CdbLookup['step']> = lookup.begin(opened.header, opened.sizeBytes, id)
     while (step === 'read') {
       const { position, length } = lookup
-      const bytes = await this.reads.read(this.name, this.ranges, position, position + length)
+      const bytes = await this.reads.read(this.name, this.ranges, position, position + length, client)
       if (isRefusal(bytes)) return bytes
       lookup.buffer.set(bytes)
       step = lookup.step()
@@ -140,7 +130,7 @@ export class RemoteCdb {
     return place ?? refuse('malformed', 'upstream', `${this.name} is damaged or no index`)
   }
 
-  async #open(): Promise<{ header: CdbHeader; sizeBytes: number } | Refusal> {
+  async #readHeader(): Promise<OpenedCdb | Refusal> {
     const read = await this.reads.whole(this.ranges, 0, headerBytes)
     if (isRefusal(read)) return read
     if (this.sizeBytes !== undefined && this.sizeBytes !== read.sizeBytes) {

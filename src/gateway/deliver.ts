@@ -157,6 +157,7 @@ export class Delivery {
       id,
       readHints(exchange.request),
       entry?.attributes.place === undefined ? finder : undefined,
+      client,
       (hints) => {
         const usual = { id, hints, provenance, named, client }
         const wanted = absentAt === undefined ? usual : { ...usual, absentAt }

@@ -56,7 +56,7 @@ export interface Transfers {
 
 /** Looks up in bands where an item lies that the catalog does not know (bands/finder.ts). Never throws, never rejects. */
 export interface Finder {
-  find(id: Id): Hints | undefined | Promise<Hints | undefined>
+  find(id: Id, client: string): Hints | undefined | Promise<Hints | undefined>
 }
 
 /** What host names mean here. */

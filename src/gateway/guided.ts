@@ -7,21 +7,22 @@ import type { Finder, Transfers } from './gateway-parts.js'
 
 /**
  * Opens `id` at the place of the client's hints or of a band. Hints with an offset are tried first, else the band, and then the
- * other one. The bytes are proven against the id in both cases. Where both fail, the more serious refusal is returned. `isOver`:
- * the client has left.
+ * other one. The bytes are proven against the id in both cases. Where both fail, the more serious refusal is returned. `client`:
+ * its address. `isOver`: it has left.
  */
 export async function openGuided(
   id: Id,
   hints: Hints,
   finder: Finder | undefined,
+  client: string,
   open: (hints: Hints) => Promise<OpenedContent | Refusal>,
   isOver: () => boolean,
 ): Promise<OpenedContent | Refusal> {
   const isExact = hints.itemOffset !== undefined
-  const first = isExact ? hints : ((await finder?.find(id)) ?? hints)
+  const first = isExact ? hints : ((await finder?.find(id, client)) ?? hints)
   const opened = await open(first)
   if (!isRefusal(opened) || !mayLieElsewhere(opened) || isOver()) return opened
-  const next = isExact ? await finder?.find(id) : first === hints ? undefined : hints
+  const next = isExact ? await finder?.find(id, client) : first === hints ? undefined : hints
   const other = next?.rootId !== undefined ? next : elsewhere(opened, hints)
   if (other === undefined || isSame(other, first) || isOver()) return opened
   const again = await open(other)

@@ -9,7 +9,8 @@ import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meter-table.js'
 import { BandFinder } from '../../src/bands/finder.js'
 import { readIndexSource } from '../../src/bands/index-sources.js'
-import { type ContentSource, rangesUpstream } from '../../src/bands/ranges.js'
+import { type ContentSource, type Ranges, rangesUpstream } from '../../src/bands/ranges.js'
+import { RemoteReads } from '../../src/bands/remote-index.js'
 import { idOfBytes } from '../../src/format/id.js'
 import { refuse } from '../../src/format/refusal.js'
 import { eventually } from '../eventually.js'
@@ -75,7 +76,7 @@ function finderOf(
     finder.close()
     await upstream.destroy()
   })
-  const find = async (number: number | string) => finder.find(idOfBytes(idFor(number)))
+  const find = async (number: number | string) => finder.find(idOfBytes(idFor(number)), '127.0.0.1')
   const count = (outcome: string): number =>
     Number(new RegExp(`band_lookups_total\\{outcome="${outcome}"\\} (\\d+)`).exec(meters.text())?.[1])
   const turn = (ms: number): void => {
@@ -110,7 +111,7 @@ t.test('bands on this machine answer at once, and new ones are found', async (t)
   const { bandStore } = await house()
   await shelveBand(bandStore, 'one', span(0, 50))
   const { finder, find, count } = finderOf(t, [], nowhere, [join(bandStore.root, 'own', 'root-tx-index')])
-  const found = finder.find(idOfBytes(idFor(7)))
+  const found = finder.find(idOfBytes(idFor(7)), '127.0.0.1')
   t.notOk(found instanceof Promise)
   t.strictSame(found, { rootId: idOfBytes(idFor('root 0')), itemOffset: 7000, itemSize: 900 })
   t.equal(await find(60), undefined)
@@ -215,6 +216,54 @@ t.test('servers with wrong answers are not used, and not asked for a while', asy
     turn(remote.coolMs)
     t.equal((await find(5))?.itemOffset, 5000, `${why} is over`)
   }
+})
+
+t.test('what fails for the ids of a stranger puts no index away, and a header that fails does', async (t) => {
+  const { bandStore } = await house()
+  const [known = 0, ...others] = span(0, 20_000).filter((number) => idFor(number)[0] === 7)
+  const folder = await shelveBand(bandStore, 'far', others.concat(known))
+  const ways: Readonly<Record<string, Serving>> = {
+    silence: () => true,
+    'an error': (_, response) => Boolean(response.writeHead(500).end()),
+  }
+  for (const [why, deed] of Object.entries(ways)) {
+    const isServed = new Set<string>()
+    let isLearning = true
+    let isGone = false
+    const { url, requests } = await web(t, folder, (request, response) => {
+      const key = `${request.url} ${request.headers.range}`
+      if (isLearning) isServed.add(key)
+      return (isGone || !isServed.has(key)) && deed(request, response)
+    })
+    await finderOf(t, [`${url}/07.cdb`]).find(known)
+    isLearning = false
+    const { find } = finderOf(t, [`${url}/07.cdb`])
+    const strangers = others.slice(0, 4).map((number) => find(number))
+    t.strictSame(await Promise.all(strangers), [undefined, undefined, undefined, undefined], why)
+    t.equal((await find(known))?.itemOffset, known * 1000, why)
+    isGone = true
+    let before = 0
+    await eventually('the index rests', async () => {
+      before = requests.length
+      await find(others[5] ?? 0)
+      return requests.length === before
+    })
+  }
+})
+
+t.test('clients take turns at an index', async (t) => {
+  const order: number[] = []
+  const ranges: Ranges = {
+    async read(start) {
+      order.push(start)
+      return { bytes: Buffer.alloc(1), sizeBytes: 1000 }
+    },
+  }
+  const reads = new RemoteReads(systemClock, { ...remote, concurrencyMax: 1 }, 1000)
+  const read = (at: number, client: string): Promise<unknown> => reads.read('x', ranges, at, at + 1, client)
+  const stranger = Array.from({ length: 10 }, (_, at) => read(at, '10.0.0.1'))
+  await Promise.all([...stranger, read(99, '192.0.2.1')])
+  t.ok(order.slice(0, 3).includes(99), 'a client with one read does not wait for all of another')
 })
 
 t.test('an index with a very slow manifest delays only the first request', async (t) => {
