@@ -79,6 +79,14 @@ class FallbackFile implements MappedFile {
     }
   }
 
+  ahead(): void {
+    // Reads bring what they need themselves.
+  }
+
+  readThrough(): void {
+    // The same.
+  }
+
   async fetch(start: number, end: number): Promise<boolean> {
     this.#check(start, end)
     const first = Math.floor(start / pieceBytes)

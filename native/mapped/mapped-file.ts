@@ -19,6 +19,13 @@ export interface MappedFile {
    * fails. The only safe way to look at bytes of a file that may be damaged. May wait for the disk.
    */
   copy(start: number, target: Uint8Array): boolean
+  /**
+   * Begins to read the bytes from `ranges[0]` to `ranges[1]`, from `ranges[2]` to `ranges[3]` and so on, all at once, and does
+   * not wait. What lies outside of the file is left out. Without the addon nothing happens.
+   */
+  ahead(ranges: Float64Array): void
+  /** All of it is read soon, from its beginning to its end, and perhaps nobody wants it afterwards: the disk reads ahead. */
+  readThrough(): void
   /** Brings these bytes into memory, off the thread. True once they are there, false where the disk failed. */
   fetch(start: number, end: number): Promise<boolean>
   /** Releases everything; views become empty. Nothing may be called after it. */

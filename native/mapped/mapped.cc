@@ -20,6 +20,7 @@ namespace {
 using mapping::kPathMax;
 using mapping::Mapping;
 using mapping::Range;
+using mapping::Use;
 
 // ArrayBuffers of one GiB at most: some supported versions of V8 allow no more than 4 GiB in one.
 constexpr size_t kWindow = size_t{1} << 30;
@@ -40,7 +41,7 @@ void set(napi_env env, napi_value object, const char* name, napi_value value) {
   napi_set_named_property(env, object, name, value);
 }
 
-napi_value openAs(napi_env env, napi_callback_info info, const char* name, bool written) {
+napi_value openAs(napi_env env, napi_callback_info info, const char* name, Use use) {
   Arguments arguments(env, info, name);
   std::string path = arguments.text(0, kPathMax);
   if (!arguments.good) return nullptr;
@@ -52,7 +53,7 @@ napi_value openAs(napi_env env, napi_callback_info info, const char* name, bool 
     ::close(fd);
     return fail(env, "open", code);
   }
-  Mapping* mapping = mapping::of(fd, found, written);
+  Mapping* mapping = mapping::of(fd, found, use);
   if (mapping == nullptr) return fail(env, "mmap", errno);
 
   Handle* handle = new Handle{mapping};
@@ -70,10 +71,15 @@ napi_value openAs(napi_env env, napi_callback_info info, const char* name, bool 
 }
 
 // open(path) -> { handle, sizeBytes, inode, modifiedNs }, or undefined where there is no such file.
-napi_value open(napi_env env, napi_callback_info info) { return openAs(env, info, "open", false); }
+napi_value open(napi_env env, napi_callback_info info) { return openAs(env, info, "open", Use::kWhole); }
 
 // openWritten(path): the same for a file whose bytes are still being written, and whose size stays.
-napi_value openWritten(napi_env env, napi_callback_info info) { return openAs(env, info, "openWritten", true); }
+napi_value openWritten(napi_env env, napi_callback_info info) { return openAs(env, info, "openWritten", Use::kWritten); }
+
+// openScattered(path): the same for a file of which small places far apart are read.
+napi_value openScattered(napi_env env, napi_callback_info info) {
+  return openAs(env, info, "openScattered", Use::kScattered);
+}
 
 // The mapping of the first argument. Throws and returns null where that is no handle, or a closed one.
 Mapping* mappingOf(napi_env env, Arguments& arguments) {
@@ -127,6 +133,33 @@ napi_value isResident(napi_env env, napi_callback_info info) {
   napi_value result;
   napi_get_boolean(env, here, &result);
   return result;
+}
+
+// ahead(handle, ranges): begins to read the bytes from ranges[0] to ranges[1], from ranges[2] to ranges[3] and so on (bytes of
+// doubles), all at once, and does not wait for them. What lies outside of the file is left out.
+napi_value ahead(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "ahead");
+  Mapping* mapping = mappingOf(env, arguments);
+  if (mapping == nullptr) return nullptr;
+  Bytes ranges = arguments.bytes(1);
+  if (!arguments.good) return nullptr;
+  const double* numbers = reinterpret_cast<const double*>(ranges.data);
+  double size = static_cast<double>(mapping->size);
+  for (size_t at = 0; at + 1 < ranges.length / sizeof(double); at += 2) {
+    double start = numbers[at], end = numbers[at + 1] < size ? numbers[at + 1] : size;
+    if (!(start >= 0 && start < end)) continue;
+    size_t first = static_cast<size_t>(start);
+    resident::bringIn(mapping->start + first, static_cast<size_t>(end) - first);
+  }
+  return nullptr;
+}
+
+// readThrough(handle): all of a scattered file is read soon, from its beginning to its end: the disk reads ahead.
+napi_value readThrough(napi_env env, napi_callback_info info) {
+  Arguments arguments(env, info, "readThrough");
+  Mapping* mapping = mappingOf(env, arguments);
+  if (mapping != nullptr) mapping::readThrough(mapping);
+  return nullptr;
 }
 
 struct Fetch {
@@ -251,9 +284,12 @@ NAPI_MODULE_INIT() {
   return give(env, exports,
               {{"open", open},
                {"openWritten", openWritten},
+               {"openScattered", openScattered},
                {"window", window},
                {"isResident", isResident},
                {"fetch", fetch},
+               {"ahead", ahead},
+               {"readThrough", readThrough},
                {"copy", copy},
                {"places", places},
                {"keep", keep},

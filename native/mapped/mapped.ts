@@ -16,6 +16,9 @@ type Opened = Pick<MappedFile, 'sizeBytes' | 'inode' | 'modifiedNs'> & { handle:
 interface Addon {
   open(path: string): Opened | undefined
   openWritten(path: string): Opened | undefined
+  openScattered(path: string): Opened | undefined
+  ahead(handle: Handle, ranges: Uint8Array): void
+  readThrough(handle: Handle): void
   copy(handle: Handle, start: number, target: Uint8Array): boolean
   allocate(descriptor: number, sizeBytes: number): number
   window(handle: Handle, index: number): ArrayBuffer
@@ -80,6 +83,14 @@ class AddonFile implements MappedFile {
     return buffer
   }
 
+  ahead(ranges: Float64Array): void {
+    this.#addon.ahead(this.#handle, new Uint8Array(ranges.buffer, ranges.byteOffset, ranges.byteLength))
+  }
+
+  readThrough(): void {
+    this.#addon.readThrough(this.#handle)
+  }
+
   fetch(start: number, end: number): Promise<boolean> {
     return this.#addon.fetch(this.#handle, start, end)
   }
@@ -109,6 +120,18 @@ export const openWritten: (path: string) => MappedFile | undefined =
     ? openFallback
     : (path) => {
         const opened = addon.openWritten(path)
+        return opened === undefined ? undefined : new AddonFile(addon, opened)
+      }
+
+/**
+ * The same for a file of which small places far apart are read: a read of the disk brings what is wanted, and nothing around it.
+ * Who first maps a file in a process decides that.
+ */
+export const openScattered: (path: string) => MappedFile | undefined =
+  addon === undefined
+    ? openFallback
+    : (path) => {
+        const opened = addon.openScattered(path)
         return opened === undefined ? undefined : new AddonFile(addon, opened)
       }
 

@@ -35,7 +35,8 @@ int64_t modifiedNs(const struct stat& found) {
   return static_cast<int64_t>(found.st_mtim.tv_sec) * 1000000000 + found.st_mtim.tv_nsec;
 }
 
-Mapping* of(int fd, const struct stat& found, bool written) {
+Mapping* of(int fd, const struct stat& found, Use use) {
+  bool written = use == Use::kWritten;
   Key key{found.st_dev, found.st_ino, found.st_size, written ? kWritten : modifiedNs(found)};
   std::lock_guard<std::mutex> lock(guard);
   auto known = mappings.find(key);
@@ -56,7 +57,8 @@ Mapping* of(int fd, const struct stat& found, bool written) {
     }
     // File systems that support it then read and map two MiB at a time. Not where the file has many small contents: whoever wants one
     // of them would read two MiB, and where memory is less than what is on the disk, these push out hundreds of others.
-    if (!written) madvise(start, size, MADV_HUGEPAGE);
+    if (use == Use::kScattered) madvise(start, size, MADV_RANDOM);
+    else if (!written) madvise(start, size, MADV_HUGEPAGE);
   }
   bool isKept = size > 0 && opened.size() < openedMax;
   if (!isKept) ::close(fd);
@@ -64,6 +66,10 @@ Mapping* of(int fd, const struct stat& found, bool written) {
   mappings.emplace(key, made);
   if (isKept) opened.emplace(made->start, made);
   return made;
+}
+
+void readThrough(const Mapping* mapping) {
+  if (mapping->size > 0) madvise(mapping->start, mapping->size, MADV_NORMAL);
 }
 
 void hold(Mapping* mapping) {
@@ -92,7 +98,7 @@ Range pagesAround(const Mapping* mapping, size_t start, size_t end) {
 
 int populate(const Range& range, bool isHere) {
   if (range.length == 0) return 0;
-  // Asks the disk for these pages alone and in one go; page by page the kernel would read 128 KiB around the first of them.
+  // Begins to read these pages alone and in one go; page by page the kernel would read 128 KiB around the first of them.
   if (!isHere) resident::bringIn(range.start, range.length);
   if (madvise(range.start, range.length, MADV_POPULATE_READ) == 0) return 0;
   if (errno != EINVAL) return errno;

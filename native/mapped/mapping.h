@@ -33,9 +33,14 @@ struct Mapping {
 // Time of the last change, in nanoseconds since 1970.
 int64_t modifiedNs(const struct stat& found);
 
-// The mapping of an open file, made on first need; null with errno set where mmap fails. Takes the descriptor over. `written`: the
-// file is being written to, so its time says nothing about whether it is the same one.
-Mapping* of(int fd, const struct stat& found, bool written);
+// The mapping of an open file, made on first need; null with errno set where mmap fails. Takes the descriptor over. `kWritten`:
+// the file is being written to, so its time says nothing about whether it is the same one. `kScattered`: small places far apart
+// are read, so a read of the disk brings what is wanted, and nothing around it. Who first maps a file decides that.
+enum class Use { kWhole, kWritten, kScattered };
+Mapping* of(int fd, const struct stat& found, Use use);
+
+// From here on the kernel reads ahead in this mapping, for whoever reads it.
+void readThrough(const Mapping* mapping);
 
 void hold(Mapping* mapping);
 void release(Mapping* mapping);

@@ -62,6 +62,11 @@ export class LeapScan<R> implements Scan {
     this.#sign = leaping.backwards ? -1 : 1
   }
 
+  /** The list that stands at the row. */
+  get lead(): Scan | undefined {
+    return this.leaping.conditions[this.#lead]?.scan
+  }
+
   seek(target: Uint8Array): void {
     const { conditions } = this.leaping
     this.#hasMoved = false

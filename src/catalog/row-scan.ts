@@ -58,6 +58,9 @@ export function countRows(
   return scan instanceof LeapScan && scan.cutAt !== undefined ? undefined : count
 }
 
+/** Rows that are wanted of the disk at once, where nobody says how many are wanted. */
+const rowsAhead = 32
+
 /** Rows of a segment between two keys. */
 export class SegmentScan implements RowScan {
   readonly #scan: Scan
@@ -70,6 +73,8 @@ export class SegmentScan implements RowScan {
   /** A tag decides which rows are wanted, so that a row may be looked at for its tags. */
   readonly #looksAtTags: boolean
   #key: Buffer | undefined
+  /** The last row, in the direction, of those that are wanted of the disk already. */
+  #wantedTo: number | undefined
   /** What was looked for lies behind all of its rows. */
   #isOver = false
 
@@ -143,10 +148,25 @@ export class SegmentScan implements RowScan {
   #rowAt(row: number, needsTags: boolean): Row {
     if (this.#read !== undefined && this.#number === row && (this.#hasTags || !needsTags)) return this.#read
     this.wish.effort.charge()
+    this.#ahead(row)
     this.#read = rowOf(this.live, row, needsTags)
     this.#number = row
     this.#hasTags = needsTags
     return this.#read
+  }
+
+  /** What is read next is wanted of the disk at once. */
+  #ahead(row: number): void {
+    const far = this.#wantedTo
+    const { backwards, ahead = rowsAhead } = this.wish
+    if (far !== undefined && (backwards ? row >= far : row <= far)) return
+    const scan = this.#scan instanceof LeapScan ? this.#scan.lead : this.#scan
+    const rows =
+      scan instanceof SegmentListScan
+        ? scan.coming(ahead)
+        : Uint32Array.from(scan instanceof BlockScan ? scan.coming(ahead) : [], localRow)
+    this.#wantedTo = (backwards ? rows[0] : rows.at(-1)) ?? row
+    this.live.segment.ahead(rows)
   }
 
   /** Counts all of its rows; undefined where that took more than the effort. */

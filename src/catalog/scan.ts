@@ -58,6 +58,18 @@ export class BlockScan implements Scan {
     private readonly backwards: boolean,
   ) {}
 
+  /** Keys of the row where it stands and of those behind it that are read already, in order, at most so many. */
+  coming(limit: number): Buffer[] {
+    if (this.row === undefined) return []
+    const count = this.#rows.length / rowKeyBytes
+    const [from, to] = this.backwards
+      ? [Math.max(0, this.#at + 1 - limit), this.#at + 1]
+      : [this.#at, Math.min(count, this.#at + limit)]
+    return Array.from({ length: to - from }, (_, at) =>
+      this.#rows.subarray((from + at) * rowKeyBytes, (from + at + 1) * rowKeyBytes),
+    )
+  }
+
   seek(target: Uint8Array): void {
     if (this.row !== undefined && this.#reached(this.row, target)) return
     if (!this.#holds(target) && !this.#load(target)) return

@@ -44,6 +44,15 @@ export class SegmentListScan implements Scan {
     else this.#nextBlock()
   }
 
+  /** Numbers of this row and of those behind it in the same block, so many at most. */
+  coming(limit: number): Uint32Array {
+    if (this.#row < 0) return new Uint32Array(0)
+    const [from, to] = this.backwards
+      ? [Math.max(0, this.#at + 1 - limit), this.#at + 1]
+      : [this.#at, Math.min(this.list.filled, this.#at + limit)]
+    return this.list.rows.slice(from, to)
+  }
+
   /** Counts this row and those behind it in the same block that do not pass `end` (inclusive), and goes on behind them. */
   countBlock(end: Uint8Array): number {
     const last = localRow(end)

@@ -1,11 +1,23 @@
 import { crc32 } from 'node:zlib'
-import { mappedBy, openMapped } from '../../native/mapped/mapped.js'
+import { mappedBy, openScattered } from '../../native/mapped/mapped.js'
 import { openFallback } from '../../native/mapped/mapped-fallback.js'
 import type { MappedFile } from '../../native/mapped/mapped-file.js'
 
 /** Bytes that have one checksum. */
 export const pageBytes = 4096
 const windowBytes = 2 ** 30
+/** So much is read at once of parts that are searched, and where pages are first read one behind the other. */
+const togetherBytes = 2 ** 20
+/** After so many pages behind each other the next ones are expected, at so many places of a file. */
+const runPages = 4
+const streamsMax = 8
+
+/** Pages that are read one behind the other: the last one, how many, and where what is wanted of the disk already ends. */
+interface Stream {
+  last: number
+  run: number
+  end: number
+}
 
 /** Opens a file that is read from memory, or its fallback. */
 export type OpenMapped = (path: string) => MappedFile | undefined
@@ -50,6 +62,8 @@ export function unlessDamaged<Found>(read: () => Found): Found | undefined {
  * byte of it is believed, once for as long as the file is open. Without the addon, each read copies.
  */
 export class CheckedFile {
+  /** Pages that were compared with their checksums, again and again included. */
+  checks = 0
   /** What `at` speaks of: valid until its next call. */
   bytes: Buffer = Buffer.alloc(0)
   readonly #windows: (Buffer | undefined)[] = []
@@ -57,6 +71,11 @@ export class CheckedFile {
   #sums: Buffer = Buffer.alloc(0)
   #end = 0
   #sound = new Uint8Array(0)
+  /** Parts that are searched, as pairs of places. */
+  #searched: readonly (readonly [start: number, end: number])[] = []
+  /** Places where pages are checked one behind the other, the last ones that were begun. */
+  readonly #streams: Stream[] = []
+  #begun = 0
 
   private constructor(
     readonly path: string,
@@ -66,7 +85,7 @@ export class CheckedFile {
   ) {}
 
   /** Undefined where there is no such file. Throws on other failures of the disk. */
-  static open(path: string, openFile: OpenMapped = openMapped): CheckedFile | undefined {
+  static open(path: string, openFile: OpenMapped = openScattered): CheckedFile | undefined {
     const file = openFile(path)
     const copies = mappedBy === 'fallback' || openFile === openFallback
     return file === undefined ? undefined : new CheckedFile(path, file, copies)
@@ -80,6 +99,7 @@ export class CheckedFile {
   unchecked(start: number, end: number): Buffer | undefined {
     if (start < 0 || end < start || end > this.file.sizeBytes) return undefined
     const copy = Buffer.allocUnsafeSlow(end - start)
+    this.file.ahead(Float64Array.of(start, end))
     return this.file.copy(start, copy) ? copy : undefined
   }
 
@@ -88,6 +108,72 @@ export class CheckedFile {
     this.#sums = sums
     this.#end = end
     this.#sound = new Uint8Array(sums.length / 4)
+  }
+
+  /** These parts are searched: what lies around a place is wanted soon. */
+  search(parts: readonly (readonly [start: number, end: number])[]): void {
+    this.#searched = parts
+  }
+
+  /**
+   * Begins to read all of these places, `bytesEach` from each on, at once, and does not wait. False where all seem to be in
+   * memory, by a look at four of them.
+   */
+  ahead(places: Float64Array, bytesEach: number): boolean {
+    const { length } = places
+    if (length === 0) return false
+    const size = this.file.sizeBytes
+    const looks = [0, Math.floor(length / 3), Math.floor((2 * length) / 3), length - 1]
+    const isHere = looks.every((look) => {
+      const place = Math.min(places[look] as number, size - 1)
+      return this.file.isResident(place, Math.min(size, place + bytesEach), false)
+    })
+    if (isHere) return false
+    const ranges = new Float64Array(2 * length)
+    for (let at = 0; at < length; at += 1) {
+      ranges[2 * at] = places[at] as number
+      ranges[2 * at + 1] = (places[at] as number) + bytesEach
+    }
+    this.file.ahead(ranges)
+    return true
+  }
+
+  /** Whether the page of this place was read, and had its checksum. */
+  isKnown(place: number): boolean {
+    return this.#sound[Math.floor(place / pageBytes)] === 1
+  }
+
+  /** Begins to read these bytes at once, where the page of what is needed first was not read before. */
+  want(start: number, end: number, needed: number = start): void {
+    if (!this.isKnown(needed)) this.file.ahead(Float64Array.of(start, end))
+  }
+
+  /** All of it is read soon, from its beginning to its end. */
+  readThrough(): void {
+    this.file.readThrough()
+  }
+
+  /** Begins to read what lies around a page that is read for the first time, where that is wanted soon. */
+  #readAround(page: number): void {
+    const place = page * pageBytes
+    const part = this.#searched.find(([start, end]) => place >= start && place < end)
+    if (part !== undefined) {
+      const from = Math.floor(place / togetherBytes) * togetherBytes
+      if (this.file.isResident(place, Math.min(place + pageBytes, this.sizeBytes), false)) return
+      this.file.ahead(Float64Array.of(Math.max(part[0], from), Math.min(part[1], from + togetherBytes)))
+      return
+    }
+    const stream = this.#streams.find(({ last }) => last + 1 === page)
+    if (stream === undefined) {
+      this.#streams[this.#begun % streamsMax] = { last: page, run: 1, end: 0 }
+      this.#begun += 1
+      return
+    }
+    stream.last = page
+    stream.run += 1
+    if (stream.run < runPages || place + togetherBytes / 2 < stream.end) return
+    this.file.ahead(Float64Array.of(Math.max(stream.end, place), place + togetherBytes))
+    stream.end = place + togetherBytes
   }
 
   /** Where the bytes from `start` to `end` of the file begin in `bytes`. Throws a DamagedSegment. */
@@ -121,6 +207,8 @@ export class CheckedFile {
     const start = page * pageBytes
     if (page < 0 || page >= this.#sound.length) throw new DamagedSegment(this.path, page, 'is not there')
     this.#sound[page] = 0
+    this.checks += 1
+    this.#readAround(page)
     const bytes = this.#page.subarray(0, Math.min(pageBytes, this.#end - start))
     if (!this.file.copy(start, bytes)) throw new DamagedSegment(this.path, page, 'cannot be read')
     if (crc32(bytes) !== this.#sums.readUInt32LE(page * 4)) throw new DamagedSegment(this.path, page)

@@ -1,4 +1,4 @@
-import type { MappedPart } from './checked-file.js'
+import { type CheckedFile, type MappedPart, unlessDamaged } from './checked-file.js'
 import { entryBytes, fewEntries, IdShape, idPrefix, valueAt, wordAt } from './id-table.js'
 import type { Segment } from './segment.js'
 
@@ -6,6 +6,10 @@ const pageShift = 12
 
 /** The ids of one segment, as they lie in memory. */
 interface Ids {
+  readonly file: CheckedFile
+  /** Where the table of buckets and the entries begin in the file. */
+  readonly bucketsStart: number
+  readonly entriesStart: number
   readonly buckets: MappedPart
   readonly entries: MappedPart
   readonly shape: IdShape
@@ -37,13 +41,9 @@ export class IdSearch {
     const [all, starts, counts] = [this.#ids, this.#starts, this.#counts]
     const prefix = idPrefix(id)
     const first = Math.floor(prefix / 4096) | 0
-    for (let at = 0; at < all.length; at += 1) {
-      const ids = all[at]
-      starts[at] = -1
-      if (ids === undefined) continue
-      const { bytes, at: cells, sound, page } = ids.buckets
-      const cell = cells + (first >>> ids.shift) * 4
-      if (sound[page + (cell >>> pageShift)] === 1) starts[at] = wordAt(bytes, cell)
+    if (!this.#readBuckets(first)) {
+      this.#bringIn(first)
+      this.#readBuckets(first)
     }
     let touched = 0
     for (let at = 0; at < all.length; at += 1) {
@@ -63,6 +63,41 @@ export class IdSearch {
     }
     this.#prefix = prefix
     this.touched = touched
+  }
+
+  /** False where a page of the tables was not compared with its checksum: what of them is known is read. */
+  #readBuckets(first: number): boolean {
+    const [all, starts] = [this.#ids, this.#starts]
+    let areKnown = true
+    for (let at = 0; at < all.length; at += 1) {
+      const ids = all[at]
+      starts[at] = -1
+      if (ids === undefined) continue
+      const { bytes, at: cells, sound, page } = ids.buckets
+      const cell = cells + (first >>> ids.shift) * 4
+      if (sound[page + (cell >>> pageShift)] === 1) starts[at] = wordAt(bytes, cell)
+      else areKnown = false
+    }
+    return areKnown
+  }
+
+  /** Reads what the disk may have to bring: of all segments at once, and then compares it with its checksums. */
+  #bringIn(first: number): void {
+    const there = this.#ids.flatMap((ids) => (ids === undefined ? [] : [ids]))
+    const cellOf = ({ bucketsStart, shift }: Ids): number => bucketsStart + (first >>> shift) * 4
+    for (const ids of there) ids.file.want(cellOf(ids), cellOf(ids) + 8)
+    const buckets = there.flatMap((ids) => {
+      const { file, entriesStart } = ids
+      // What is damaged is left to who looks into the segment.
+      const at = unlessDamaged(() => file.at(cellOf(ids), cellOf(ids) + 8))
+      if (at === undefined) return []
+      const [start, end] = [wordAt(file.bytes, at), wordAt(file.bytes, at + 4)]
+      if (start === end || end - start > fewEntries) return []
+      const bucket = { file, from: entriesStart + start * entryBytes, to: entriesStart + end * entryBytes }
+      file.want(bucket.from, bucket.to)
+      return [bucket]
+    })
+    for (const { file, from, to } of buckets) unlessDamaged(() => file.at(from, to))
   }
 
   /** Whether the segment at this place of the list has to be looked into: false where it does not have the id. */
@@ -88,7 +123,9 @@ function idsOf({ file, footer }: Segment): Ids | undefined {
   if (shape.bucketBits === 0) return undefined
   const entries = file.part(footer.ids, footer.buckets)
   const buckets = file.part(footer.buckets, footer.forms)
-  return entries && buckets && { entries, buckets, shape, shift: 32 - shape.bucketBits }
+  if (entries === undefined || buckets === undefined) return undefined
+  const places = { bucketsStart: footer.buckets, entriesStart: footer.ids }
+  return { file, ...places, entries, buckets, shape, shift: 32 - shape.bucketBits }
 }
 
 /** Whether the pages of these bytes (the last one included) were compared with their checksums. */

@@ -15,6 +15,8 @@ export const listBlockRows = 128
 /** Lists of no more rows stand beside their word. */
 export const besideMax = 7
 const packedMax = 24
+/** So much of a list is wanted of the disk at once on either side of where it is read first: some 300 blocks. */
+const besideBytes = 2 ** 15
 
 /** Writes lists into a segment, one after the other. */
 export class RowListWriter {
@@ -181,6 +183,7 @@ export class RowListReader {
 
   load(block: number): void {
     if (block === this.block) return
+    const isFirst = this.block < 0
     this.block = block
     const list = this.#list
     if (list.place < 0) {
@@ -194,7 +197,10 @@ export class RowListReader {
       const entry = list.place + block * 8
       const at = this.file.at(entry, entry + 8)
       const first = this.file.bytes.readUInt32LE(at)
-      this.#read(list.place - this.file.bytes.readUInt32LE(at + 4), first)
+      const position = list.place - this.file.bytes.readUInt32LE(at + 4)
+      // A page of results goes on through the blocks beside it, in either direction.
+      if (isFirst) this.file.want(Math.max(0, position - besideBytes), position + besideBytes, position)
+      this.#read(position, first)
     }
   }
 

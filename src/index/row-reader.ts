@@ -38,6 +38,8 @@ export class RowReader {
   #nextRow = 0
   #next: number
   #size = 0
+  /** The last row of which a page was read for the first time: its words were perhaps not read yet either. */
+  #newRow = -1
   readonly #forms: readonly Form[]
 
   constructor(
@@ -54,6 +56,7 @@ export class RowReader {
 
   load(row: number): void {
     const { file, footer } = this
+    const { checks } = file
     if (!(row >= 0 && row < footer.rowCount)) throw new RangeError(`a segment has no row ${row}`)
     let position = this.#next
     if (row !== this.#nextRow) {
@@ -66,6 +69,7 @@ export class RowReader {
     this.#nextRow = row + 1
     this.#next = start + this.#size
     const at = file.at(start, start + this.#size)
+    if (file.checks !== checks) this.#newRow = row
     this.bytes = file.bytes
     this.flags = file.bytes[at] as number
     this.idAt = at + 1
@@ -158,9 +162,64 @@ export class RowReader {
     return tag
   }
 
+  /** Begins to read these rows and their words, each at once. Nothing happens where they seem to be in memory. */
+  ahead(rows: Uint32Array): void {
+    const { file, footer } = this
+    const entries = Float64Array.from(
+      rows,
+      (row) => footer.starts + Math.floor(row / rowsPerStart) * startBytes,
+    )
+    const areStartsThere = !file.ahead(entries, startBytes)
+    const places = entries.map((entry) => {
+      const at = file.at(entry, entry + startBytes)
+      return file.bytes.readUIntLE(at, startBytes)
+    })
+    // Some stretches are longer than others.
+    const bytesEach = Math.ceil((1.5 * (footer.starts - footer.rows) * rowsPerStart) / footer.rowCount)
+    if (!file.ahead(places, bytesEach) && areStartsThere) return
+    this.#wantWords(rows)
+  }
+
+  /** Begins to read the words of these rows at once. */
+  #wantWords(rows: Iterable<number>): void {
+    // What is only wanted early must not hide what can be read.
+    if (this.words.skipsDamage) return
+    const words = new Set<number>()
+    for (const row of rows) this.#words(row, words)
+    this.words.ahead([...words])
+  }
+
+  /** The numbers of the words of a row. */
+  #words(row: number, into: Set<number>): void {
+    this.#loadWords(row)
+    const { flags, read } = this
+    const forms = this.#forms
+    const add = (code: number): void => void into.add(this.numberOf(code))
+    const fields = 1 + ((flags & rowFlag.recipient) === 0 ? 0 : 1) + ((flags & rowFlag.place) === 0 ? 0 : 1)
+    for (let left = fields; left > 0; left -= 1) {
+      const code = read.uint()
+      if (code === 0) read.block()
+      else if (this.#fields.get(code) === undefined) add(code - 1)
+    }
+    for (let left = read.uint(); left > 0; left -= 1) {
+      const code = read.uint()
+      const form = forms[code - 1]
+      if (form !== undefined) readShaped(read, form.shape)
+      else if (code === 0) {
+        read.block()
+        readShaped(read, readShape(read))
+      } else if (this.#tags.get(code) === undefined) add(code - 1 - forms.length)
+    }
+  }
+
   /** The row, whole, or without its tags; byte fields are its own. */
   row(row: number, takesTags = true): SegmentRow {
     this.#loadWords(row)
+    if (this.#newRow === row && takesTags) {
+      this.#wantWords([row])
+      this.load(row)
+      this.#newRow = -1
+    }
     const { flags, read } = this
     // One copy, of which all fields are views.
     const own = Buffer.allocUnsafe(this.end - this.idAt)

@@ -24,6 +24,7 @@ export function* mergeSegments(
   if (sources.length === 0 || sources.length > sourcesMax) {
     throw new RangeError(`${sources.length} segments cannot be merged at once`)
   }
+  for (const { segment } of sources) segment.file.readThrough()
   const order = new MergeOrder(sources)
   yield* order.run()
   const draft = new SegmentDraft(path, order.count)

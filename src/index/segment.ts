@@ -47,6 +47,12 @@ export class Segment {
     if (file === undefined) return undefined
     try {
       const { footer, damagedEnd } = readFooter(file)
+      file.search([
+        ...(footer.tops < footer.end ? [] : [[footer.wordBlocks, footer.rows] as const]),
+        [footer.groups, footer.ids],
+        [footer.forms, footer.keys],
+        [footer.tops, footer.end],
+      ])
       const forms = unlessDamaged(() => formsIn(file, footer))
       return new Segment(file, footer, forms, damagedEnd)
     } catch (error) {
@@ -77,6 +83,14 @@ export class Segment {
   /** The row with this number, whole. */
   row(row: number, takesTags = true): SegmentRow {
     return this.rows.row(row, takesTags)
+  }
+
+  /**
+   * Begins to read all that these rows need, so that it reads at once what it would read one by one. Never throws a
+   * DamagedSegment: perhaps nobody reads the row.
+   */
+  ahead(rows: Uint32Array): void {
+    unlessDamaged(() => this.rows.ahead(rows))
   }
 
   /** The number of the row with this id (32 bytes); -1 where there is none. */

@@ -4,10 +4,16 @@ import type { RowList } from './row-list.js'
 import { WordBlock } from './word-block.js'
 import { blockWords } from './word-block-writer.js'
 import { compareBytes } from './word-key.js'
-import { WordTops } from './word-tops.js'
+import { blocksPerTop, WordTops } from './word-tops.js'
 
 /** Bytes of a block in the table: where it begins u40, words with numbers in front of it u32. */
 export const tableEntryBytes = 9
+
+/** Few blocks have more, and those are read a little later. */
+const blockBytes = 1024
+/** Long lists may lie between blocks: then only the first word of each is wanted. */
+const wantedMax = 2 ** 17
+const headBytes = 64
 
 /** Where a word stands. */
 export interface WordPlace {
@@ -74,6 +80,7 @@ export class WordTable {
   /** The last word that does not come behind `key`; undefined where all do. It is valid until the next call. */
   floor(key: Uint8Array): (WordPlace & { readonly words: WordBlock }) | undefined {
     let [low, high] = this.#tops.around(key)
+    this.#want(low, high)
     while (low < high) {
       const middle = (low + high) >>> 1
       this.load(middle, this.#heads, 1)
@@ -92,6 +99,22 @@ export class WordTable {
     return { block: low - 1, word, words }
   }
 
+  /** Begins to read at once what a search between these blocks (inclusive) reads, where they are few. */
+  #want(low: number, high: number): void {
+    const { wordBlockCount, wordBlocks } = this.footer
+    if (low >= wordBlockCount || high - low > 2 * blocksPerTop) return
+    const middle = this.#positionOf(Math.min((low + high) >>> 1, wordBlockCount - 1))
+    if (this.file.isKnown(middle)) return
+    const start = this.#positionOf(low)
+    const end = high + 1 < wordBlockCount ? this.#positionOf(high + 1) : wordBlocks
+    if (end - start <= wantedMax) this.file.want(start, end, middle)
+    else {
+      const blocks = Math.min(high + 1, wordBlockCount) - low
+      const heads = Float64Array.from({ length: blocks }, (_, at) => this.#positionOf(low + at))
+      this.file.ahead(heads, headBytes)
+    }
+  }
+
   /**
    * The rows of the word with this key; undefined where there is none. `mayBe`: only the row can tell whether it has this word,
    * because it has one that begins with the same bytes.
@@ -107,8 +130,24 @@ export class WordTable {
     return { list: words.list(word), mayBe: !isWhole }
   }
 
-  /** The key of the word with this number: bytes of its own. */
-  key(number: number): Buffer {
+  /** Begins to read the words with these numbers at once. */
+  ahead(numbers: readonly number[]): void {
+    const { file, footer } = this
+    const entryOf = (number: number): number => {
+      const [low] = this.#tops.aroundNumber(number)
+      return footer.wordBlocks + low * tableEntryBytes
+    }
+    // Without tops all of the table is searched.
+    if (footer.tops < footer.end)
+      file.ahead(Float64Array.from(numbers, entryOf), blocksPerTop * tableEntryBytes)
+    file.ahead(
+      Float64Array.from(numbers, (number) => this.#positionOf(this.#blockOf(number))),
+      blockBytes,
+    )
+  }
+
+  /** The block of the word with this number. */
+  #blockOf(number: number): number {
     let [low, high] = this.skipsDamage ? [0, this.footer.wordBlockCount - 1] : this.#tops.aroundNumber(number)
     while (low < high) {
       const middle = this.#between(low, high)
@@ -116,6 +155,12 @@ export class WordTable {
       if (this.#codedBefore(middle) <= number) low = middle
       else high = middle - 1
     }
+    return low
+  }
+
+  /** The key of the word with this number: bytes of its own. */
+  key(number: number): Buffer {
+    const low = this.#blockOf(number)
     const wanted = number - this.#codedBefore(low) + 1
     const words = this.#heads
     words.load(this.file, this.#positionOf(low), this.footer.wordBlocks, blockWords, wanted)

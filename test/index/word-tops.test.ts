@@ -4,6 +4,7 @@ import t from 'tap'
 import { tagOf } from '../../src/format/tag.js'
 import { DamagedSegment, pageBytes } from '../../src/index/checked-file.js'
 import { footerBytes } from '../../src/index/footer.js'
+import { salvagedRows } from '../../src/index/salvaged-rows.js'
 import type { Segment } from '../../src/index/segment.js'
 import { fieldKey, tagKey, wordField } from '../../src/index/word-key.js'
 import { scratch } from '../scratch.js'
@@ -96,4 +97,18 @@ t.test('a damaged top is never believed', async (t) => {
     t.same(damaged.words.key(1), segment.words.key(1))
     damaged.close()
   }
+})
+
+t.test('rows are saved where all tops are damaged', async (t) => {
+  const saved = opened(segment.file.path)
+  const { file, footer } = saved
+  // Tops of so few words share their page with others.
+  const at = file.at.bind(file)
+  file.at = (start, end) => {
+    if (start >= footer.tops) throw new DamagedSegment(file.path, Math.floor(start / pageBytes))
+    return at(start, end)
+  }
+  t.throws(() => saved.list(fieldKey(wordField.owner, Buffer.alloc(32))), DamagedSegment)
+  t.notOk([...salvagedRows(saved)].some((one) => 'lost' in one))
+  saved.close()
 })

@@ -1,7 +1,14 @@
 import { closeSync, fstatSync, ftruncateSync, openSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { allocate, mappedBy, mappedNow, openAddon, openWritten } from '../../native/mapped/mapped.js'
+import {
+  allocate,
+  mappedBy,
+  mappedNow,
+  openAddon,
+  openScattered,
+  openWritten,
+} from '../../native/mapped/mapped.js'
 import { openFallback } from '../../native/mapped/mapped-fallback.js'
 import type { MappedFile } from '../../native/mapped/mapped-file.js'
 import { eventually } from '../eventually.js'
@@ -13,7 +20,7 @@ const folder = scratch('mapped')
 const ways: [name: string, open: (path: string) => MappedFile | undefined][] = [
   ['the fallback', openFallback],
 ]
-if (mappedBy === 'addon') ways.push(['the addon', openAddon])
+if (mappedBy === 'addon') ways.push(['the addon', openAddon], ['the addon, scattered', openScattered])
 else t.comment('the addon was not built: only its fallback is tested')
 
 /** Memory goes when the loop has turned after the last view. */
@@ -50,6 +57,8 @@ for (const [name, open] of ways) {
           for (const [a, b] of windows) {
             const start = a % bytes.length
             const end = start + 1 + (b % (bytes.length - start))
+            // Also of ranges that do not lie within the file: it only asks the disk.
+            file.ahead(Float64Array.of(start, end, end, 2 ** 40, -1, 3, Number.NaN, 1))
             same &&= (await readAll(file, start, end)).equals(bytes.subarray(start, end))
           }
           file.close()
