@@ -1,3 +1,4 @@
+import type { Requester } from '../actor/requester.js'
 import { type Id, idBytes } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import type { Block, Chain, TransactionOffset } from './chain.js'
@@ -25,7 +26,7 @@ export async function transactionAt(
   chain: Pick<Chain, 'transactionOffset'>,
   block: Block,
   offset: number,
-  signal: AbortSignal,
+  requester: Requester,
 ): Promise<LocatedTransaction | Refusal | undefined> {
   const sorted = block.transactionIds
     .map((id) => ({ id, key: idBytes(id) }))
@@ -37,7 +38,7 @@ export async function transactionAt(
     const middle = left.length >> 1
     const id = left[middle] as Id
     leading.add(id)
-    const place = await chain.transactionOffset(id, signal)
+    const place = await chain.transactionOffset(id, requester)
     if (isRefusal(place)) {
       if (place.refused !== 'unknown') return place
       // It has no data, so it has no place in the weave.
@@ -47,18 +48,18 @@ export async function transactionAt(
     else return { id, place }
   }
   const others = sorted.filter((id) => !leading.has(id))
-  return scanned(chain, others.slice(0, scannedMax), offset, signal)
+  return scanned(chain, others.slice(0, scannedMax), offset, requester)
 }
 
 async function scanned(
   chain: Pick<Chain, 'transactionOffset'>,
   ids: readonly Id[],
   offset: number,
-  signal: AbortSignal,
+  requester: Requester,
 ): Promise<LocatedTransaction | Refusal | undefined> {
   for (let at = 0; at < ids.length; at += scannedAtOnce) {
     const some = ids.slice(at, at + scannedAtOnce)
-    const places = await Promise.all(some.map((id) => chain.transactionOffset(id, signal)))
+    const places = await Promise.all(some.map((id) => chain.transactionOffset(id, requester)))
     for (const [index, place] of places.entries()) {
       const id = some[index]
       if (id === undefined || (isRefusal(place) && place.refused === 'unknown')) continue

@@ -1,3 +1,4 @@
+import type { Requester } from '../actor/requester.js'
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
@@ -12,17 +13,19 @@ import type { Transaction } from '../format/transaction.js'
  * - `late`: no node answered in time, or the caller's signal fired
  * - `busy`: too many calls wait already
  * - `too-large`: an answer beyond its bound
+ *
+ * Where too many calls are under way, the others wait by turns of their clients (`Requester`).
  */
 export interface Chain {
   /** A node's information about itself and its tip. */
-  info(signal?: AbortSignal): Promise<NodeInfo | Refusal>
+  info(requester?: Requester): Promise<NodeInfo | Refusal>
   /** Height of the tip. */
-  height(signal?: AbortSignal): Promise<number | Refusal>
+  height(requester?: Requester): Promise<number | Refusal>
   /** The block at this height of the queried node's chain; its height is checked, its hash is not. */
-  blockByHeight(height: number, signal?: AbortSignal): Promise<Block | Refusal>
+  blockByHeight(height: number, requester?: Requester): Promise<Block | Refusal>
   /** The block of this name; the name in the answer is checked. */
-  blockByHash(hash: BlockHash, signal?: AbortSignal): Promise<Block | Refusal>
-  currentBlock(signal?: AbortSignal): Promise<Block | Refusal>
+  blockByHash(hash: BlockHash, requester?: Requester): Promise<Block | Refusal>
+  currentBlock(requester?: Requester): Promise<Block | Refusal>
   /**
    * The transaction, mined ones only. Its id is checked against its signature; with `signed` (the default) the signature is
    * verified too.
@@ -32,53 +35,52 @@ export interface Chain {
    * The same, signed, as several nodes have it: for what cannot be taken back, where its id does not prove its fields
    * (`isBoundById`). `upstream` where they differ.
    */
-  agreedTransaction(id: Id, signal?: AbortSignal): Promise<Transaction | Refusal>
+  agreedTransaction(id: Id, requester?: Requester): Promise<Transaction | Refusal>
   /** Ids of transactions that wait for a block, as far as the node states; at most 100,000. */
-  pending(signal?: AbortSignal): Promise<readonly Id[] | Refusal>
+  pending(requester?: Requester): Promise<readonly Id[] | Refusal>
   /** As `transaction`, for one that waits for a block; signed. */
-  pendingTransaction(id: Id, signal?: AbortSignal): Promise<Transaction | Refusal>
+  pendingTransaction(id: Id, requester?: Requester): Promise<Transaction | Refusal>
   /** Whether the transaction is mined or pending, and in which block. */
-  transactionStatus(id: Id, signal?: AbortSignal): Promise<TransactionStatus | Refusal>
+  transactionStatus(id: Id, requester?: Requester): Promise<TransactionStatus | Refusal>
   /**
    * The same as several nodes agree on (`agreedStatus`): for what cannot be taken back, such as credits, or bytes that are given
    * up. One node alone may be wrong, or on the other side of a fork.
    */
-  agreedStatus(id: Id, signal?: AbortSignal): Promise<TransactionStatus | Refusal>
+  agreedStatus(id: Id, requester?: Requester): Promise<TransactionStatus | Refusal>
   /** Where its data lies in the weave, as the node says: not proven before chunks were. */
-  transactionOffset(id: Id, signal?: AbortSignal): Promise<TransactionOffset | Refusal>
+  transactionOffset(id: Id, requester?: Requester): Promise<TransactionOffset | Refusal>
   /**
    * The chunk that holds the weave byte `offset` (1-based). Shapes and bounds only: the caller proves the paths, best with
    * `check`: a node whose chunk it refuses counts as failed, and the next one is queried.
    */
   chunk(
     offset: number,
-    signal?: AbortSignal,
+    requester?: Requester,
     check?: (chunk: Chunk) => true | Refusal,
   ): Promise<Chunk | Refusal>
   /**
    * The transaction's data as one stream, `sizeBytes` in all, or a refusal before the first byte. Not proved: the caller hashes.
    * Nodes give data this way up to 12 MiB only.
    */
-  transactionData(id: Id, sizeBytes: number, signal?: AbortSignal): Promise<ByteFlow | Refusal>
+  transactionData(id: Id, sizeBytes: number, requester?: Requester): Promise<ByteFlow | Refusal>
   /** A recent block hash to sign into a new transaction. */
-  anchor(signal?: AbortSignal): Promise<BlockHash | Refusal>
+  anchor(requester?: Requester): Promise<BlockHash | Refusal>
   /** The least reward in winston for `sizeBytes` of data; `target` (an address) may cost extra where it is new. */
-  price(sizeBytes: number, target?: string, signal?: AbortSignal): Promise<bigint | Refusal>
+  price(sizeBytes: number, target?: string, requester?: Requester): Promise<bigint | Refusal>
   /** Winston owned by an address. */
-  balance(address: string, signal?: AbortSignal): Promise<bigint | Refusal>
+  balance(address: string, requester?: Requester): Promise<bigint | Refusal>
   /** Offers a signed transaction, as node JSON, to nodes in turn until one takes it. Refused by all of them: `malformed`. */
-  postTransaction(transaction: object, signal?: AbortSignal): Promise<Posted | Refusal>
+  postTransaction(transaction: object, requester?: Requester): Promise<Posted | Refusal>
   /** Offers a chunk with its proof, as node JSON. A node that does not know the data root yet: `unknown`. */
-  postChunk(chunk: object, signal?: AbortSignal): Promise<Posted | Refusal>
+  postChunk(chunk: object, requester?: Requester): Promise<Posted | Refusal>
 }
 
 /** `accepted`: new to the node. `known`: it had it already. */
 export type Posted = 'accepted' | 'known'
 
-export interface TransactionOptions {
+export interface TransactionOptions extends Partial<Requester> {
   /** Verify the owner's signature too (default). Old transactions carry all their data in it: up to 10 MiB are hashed. */
   readonly signed?: boolean
-  readonly signal?: AbortSignal
 }
 
 declare const brand: unique symbol

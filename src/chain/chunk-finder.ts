@@ -1,6 +1,7 @@
 import type { Clock } from '../actor/clock.js'
 import { FairSlots } from '../actor/fair-slots.js'
 import { FreeShares } from '../actor/free-shares.js'
+import type { Requester } from '../actor/requester.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { type Ruleset, rulesetAt } from '../proof/path.js'
@@ -138,20 +139,20 @@ export class ChunkFinder {
   /** A chunk with the proof for its block, if that can be had in time. */
   async #whole(offset: number, client: string): Promise<FoundChunk | Refusal> {
     const brought = await untilLate(this.clock, this.options.deadlineMs, (signal) =>
-      this.#bring(offset, client, signal),
+      this.#bring(offset, { client, signal }),
     )
     if (isRefusal(brought)) return brought
     const { given, ...found } = brought
     const span = await untilLate(this.clock, this.options.nameMs, (signal) => {
-      return this.#paths.complete(found.span, given, this.#pathSources(client, signal))
+      return this.#paths.complete(found.span, given, this.#pathSources({ client, signal }))
     })
     return isRefusal(span) ? found : { ...found, span }
   }
 
-  #pathSources(client: string, signal: AbortSignal): PathSources {
+  #pathSources(requester: Requester): PathSources {
     return {
       block: async (offset) => {
-        const block = await this.#search(offset, client, signal)
+        const block = await this.#search(offset, requester)
         if (isRefusal(block) || block.txRoot === undefined) return undefined
         const { txRoot, weaveSize, blockSize } = block
         return { txRoot, sizeBytes: blockSize, before: weaveSize - blockSize }
@@ -159,7 +160,7 @@ export class ChunkFinder {
       chunk: async (offset, wanted) => {
         // A node without this proof is not at fault, so it is not counted as failed.
         const without = refuse('unknown', 'upstream', 'no proof for the block came with the chunk')
-        await this.chain.chunk(offset, signal, (chunk) => wanted(chunk) || without)
+        await this.chain.chunk(offset, requester, (chunk) => wanted(chunk) || without)
       },
     }
   }
@@ -171,38 +172,38 @@ export class ChunkFinder {
     return proven === undefined ? undefined : { span, proven, node: undefined }
   }
 
-  async #bring(offset: number, client: string, signal: AbortSignal): Promise<Brought | Refusal> {
-    const known = this.#known(offset) ?? (await this.#computed(offset, signal))
+  async #bring(offset: number, requester: Requester): Promise<Brought | Refusal> {
+    const known = this.#known(offset) ?? (await this.#computed(offset, requester))
     if (known !== undefined) {
-      const found = this.#inMemory(known, offset) ?? (await this.#bySpan(known, offset, signal))
+      const found = this.#inMemory(known, offset) ?? (await this.#bySpan(known, offset, requester))
       if (!isRefusal(found) || found.refused !== 'forged') return found
       // A fork may have moved it, so the chain is queried again.
       this.#spans.forget(known)
     }
-    const heard = known === undefined ? await this.#reported.span(offset, signal) : undefined
+    const heard = known === undefined ? await this.#reported.span(offset, requester) : undefined
     if (heard !== undefined) {
-      const found = this.#inMemory(heard, offset) ?? (await this.#bySpan(heard, offset, signal))
+      const found = this.#inMemory(heard, offset) ?? (await this.#bySpan(heard, offset, requester))
       if (!isRefusal(found)) this.#spans.remember(heard)
       if (!isRefusal(found) || found.refused !== 'forged') return found
       this.#reported.forget(heard)
     }
-    return this.#byBlock(offset, client, signal)
+    return this.#byBlock(offset, requester)
   }
 
   /** For an indexed place without data root: the root comes from the transaction itself. */
-  async #computed(offset: number, signal: AbortSignal): Promise<WeaveSpan | undefined> {
+  async #computed(offset: number, requester: Requester): Promise<WeaveSpan | undefined> {
     const indexed = this.index?.place(offset)
     if (indexed === undefined) return undefined
     const { id, start, sizeBytes: size, height, settled } = indexed
-    const signed = await this.#reported.signed(id, { start, size, end: start + size - 1 }, signal)
+    const signed = await this.#reported.signed(id, { start, size, end: start + size - 1 }, requester)
     if (signed === undefined) return undefined
     const span = { ...signed, height, settled }
     this.#spans.remember(span)
     return span
   }
 
-  #bySpan(span: WeaveSpan, offset: number, signal: AbortSignal): Promise<Brought | Refusal> {
-    return this.#ask(offset, signal, (chunk) => {
+  #bySpan(span: WeaveSpan, offset: number, requester: Requester): Promise<Brought | Refusal> {
+    return this.#ask(offset, requester, (chunk) => {
       const proven = proveInSpan(chunk, span, offset)
       return isRefusal(proven) ? proven : { span, proven }
     })
@@ -210,43 +211,44 @@ export class ChunkFinder {
 
   async #ask(
     offset: number,
-    signal: AbortSignal,
+    requester: Requester,
     prove: (chunk: Chunk) => InBlock | Refusal,
   ): Promise<Brought | Refusal> {
-    const found = await firstProven(this.chain, offset, signal, prove)
+    const found = await firstProven(this.chain, offset, requester, prove)
     if (isRefusal(found)) return found
     const { chunk, proven } = found
     this.#fetched.put(proven.proven)
     return { ...proven, node: chunk.node, ...(chunk.txPath === undefined ? {} : { given: chunk.txPath }) }
   }
 
-  async #byBlock(offset: number, client: string, signal: AbortSignal): Promise<Brought | Refusal> {
+  async #byBlock(offset: number, requester: Requester): Promise<Brought | Refusal> {
     if (this.options.searchesChain === false) return notSearched
     const tip = await this.#weave.tip(offset)
     if (isRefusal(tip)) return tip
     if (offset > tip.weaveSize) return refuse('unknown', 'client', 'beyond the end of the weave')
     const leave = new AbortController()
-    const searching = this.#search(offset, client, AbortSignal.any([signal, leave.signal]))
+    const either = AbortSignal.any([requester.signal, leave.signal])
+    const searching = this.#search(offset, { ...requester, signal: either })
     // A node knows at once where there is only padding; then the search through the blocks need not be waited for.
-    const chunk = await this.chain.chunk(offset, signal)
+    const chunk = await this.chain.chunk(offset, requester)
     if (isRefusal(chunk)) {
       leave.abort()
       return chunk
     }
     const block = await searching
     if (isRefusal(block)) return block
-    const found = await this.#inBlock(chunk, block, tip.height, offset, signal)
+    const found = await this.#inBlock(chunk, block, tip.height, offset, requester)
     if (isRefusal(found)) return found
-    const span = await this.#names.named(found.span, block, offset)
+    const span = await this.#names.named(found.span, block, offset, requester)
     return { ...found, span }
   }
 
-  async #search(offset: number, client: string, signal: AbortSignal): Promise<Block | Refusal> {
+  async #search(offset: number, requester: Requester): Promise<Block | Refusal> {
     if (this.options.searchesChain === false) return notSearched
-    const turn = await this.#searches.wait(client, signal)
+    const turn = await this.#searches.wait(requester.client, requester.signal)
     if (isRefusal(turn)) return turn
     try {
-      return await this.#weave.find(offset, signal)
+      return await this.#weave.find(offset, requester)
     } finally {
       turn()
     }
@@ -257,7 +259,7 @@ export class ChunkFinder {
     block: Block,
     tipHeight: number,
     offset: number,
-    signal: AbortSignal,
+    requester: Requester,
   ): Promise<Brought | Refusal> {
     const found: InBlock | Refusal = proveInBlock(chunk, block, tipHeight, offset)
     if (!isRefusal(found)) {
@@ -265,13 +267,13 @@ export class ChunkFinder {
       return { ...found, node: chunk.node }
     }
     if (chunk.txPath !== undefined) {
-      return this.#ask(offset, signal, (other) => proveInBlock(other, block, tipHeight, offset))
+      return this.#ask(offset, requester, (other) => proveInBlock(other, block, tipHeight, offset))
     }
     // Without a proof for the block, the data root is proven by the signature of the transaction.
-    const placed = await transactionAt(this.chain, block, offset, signal)
+    const placed = await transactionAt(this.chain, block, offset, requester)
     if (isRefusal(placed)) return placed
     const span =
-      placed === undefined ? undefined : await this.#reported.signed(placed.id, placed.place, signal)
-    return span === undefined ? found : this.#bySpan(span, offset, signal)
+      placed === undefined ? undefined : await this.#reported.signed(placed.id, placed.place, requester)
+    return span === undefined ? found : this.#bySpan(span, offset, requester)
   }
 }

@@ -1,3 +1,4 @@
+import type { Requester } from '../actor/requester.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { validateTxPath } from '../proof/block-tree.js'
 import { proveChunk, rulesetAt } from '../proof/path.js'
@@ -27,11 +28,11 @@ export function proveInSpan(
 export async function firstProven<Proven extends object>(
   chain: Pick<Chain, 'chunk'>,
   offset: number,
-  signal: AbortSignal,
+  requester: Requester,
   prove: (chunk: Chunk) => Proven | Refusal,
 ): Promise<{ readonly chunk: Chunk; readonly proven: Proven } | Refusal> {
   let held: Proven | undefined
-  const chunk = await chain.chunk(offset, signal, (given) => {
+  const chunk = await chain.chunk(offset, requester, (given) => {
     const proven = prove(given)
     if (isRefusal(proven)) return proven
     held = proven

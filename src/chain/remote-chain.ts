@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { type Clock, pause } from '../actor/clock.js'
 import { FairSlots, gaveUp, type Release } from '../actor/fair-slots.js'
+import type { Requester } from '../actor/requester.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
@@ -99,149 +100,153 @@ export class RemoteChain implements Chain {
     await Promise.all(this.#allNodes.map((node) => node.close()))
   }
 
-  info(signal?: AbortSignal): Promise<NodeInfo | Refusal> {
-    return this.#get('/info', limit.word * 100, found(readInfo), signal)
+  info(requester?: Requester): Promise<NodeInfo | Refusal> {
+    return this.#get('/info', limit.word * 100, found(readInfo), requester)
   }
 
-  height(signal?: AbortSignal): Promise<number | Refusal> {
-    return this.#get('/height', limit.word, found(blockHeightOf), signal)
+  height(requester?: Requester): Promise<number | Refusal> {
+    return this.#get('/height', limit.word, found(blockHeightOf), requester)
   }
 
-  blockByHeight(height: number, signal?: AbortSignal): Promise<Block | Refusal> {
+  blockByHeight(height: number, requester?: Requester): Promise<Block | Refusal> {
     const read = checked(readBlock, (block) => block.height === height)
-    return this.#get(`/block/height/${height}`, limit.record, read, signal)
+    return this.#get(`/block/height/${height}`, limit.record, read, requester)
   }
 
-  blockByHash(hash: BlockHash, signal?: AbortSignal): Promise<Block | Refusal> {
+  blockByHash(hash: BlockHash, requester?: Requester): Promise<Block | Refusal> {
     const read = checked(readBlock, (block) => block.hash === hash)
-    return this.#get(`/block/hash/${hash}`, limit.record, read, signal)
+    return this.#get(`/block/hash/${hash}`, limit.record, read, requester)
   }
 
-  currentBlock(signal?: AbortSignal): Promise<Block | Refusal> {
-    return this.#get('/block/current', limit.record, found(readBlock), signal)
+  currentBlock(requester?: Requester): Promise<Block | Refusal> {
+    return this.#get('/block/current', limit.record, found(readBlock), requester)
   }
 
-  transaction(id: Id, { signed = true, signal }: TransactionOptions = {}): Promise<Transaction | Refusal> {
-    return this.#get(`/tx/${id}`, limit.record, transactionRead(id, signed), signal)
+  transaction(
+    id: Id,
+    { signed = true, ...requester }: TransactionOptions = {},
+  ): Promise<Transaction | Refusal> {
+    return this.#get(`/tx/${id}`, limit.record, transactionRead(id, signed), requester)
   }
 
-  async agreedTransaction(id: Id, signal?: AbortSignal): Promise<Transaction | Refusal> {
+  async agreedTransaction(id: Id, requester?: Requester): Promise<Transaction | Refusal> {
     const question = { path: `/tx/${id}`, maxBytes: limit.record }
-    const answers = await this.#askWitnesses(question, transactionRead(id, true), signal)
+    const answers = await this.#askWitnesses(question, transactionRead(id, true), requester)
     return isRefusal(answers) ? answers : agreedTransaction(answers)
   }
 
-  pending(signal?: AbortSignal): Promise<readonly Id[] | Refusal> {
-    return this.#get('/tx/pending', limit.record, found(readPending), signal)
+  pending(requester?: Requester): Promise<readonly Id[] | Refusal> {
+    return this.#get('/tx/pending', limit.record, found(readPending), requester)
   }
 
-  pendingTransaction(id: Id, signal?: AbortSignal): Promise<Transaction | Refusal> {
-    return this.#get(`/unconfirmed_tx/${id}`, limit.record, transactionRead(id, true), signal)
+  pendingTransaction(id: Id, requester?: Requester): Promise<Transaction | Refusal> {
+    return this.#get(`/unconfirmed_tx/${id}`, limit.record, transactionRead(id, true), requester)
   }
 
-  transactionStatus(id: Id, signal?: AbortSignal): Promise<TransactionStatus | Refusal> {
-    return this.#get(`/tx/${id}/status`, limit.word, readTransactionStatus, signal)
+  transactionStatus(id: Id, requester?: Requester): Promise<TransactionStatus | Refusal> {
+    return this.#get(`/tx/${id}/status`, limit.word, readTransactionStatus, requester)
   }
 
-  async agreedStatus(id: Id, signal?: AbortSignal): Promise<TransactionStatus | Refusal> {
+  async agreedStatus(id: Id, requester?: Requester): Promise<TransactionStatus | Refusal> {
     const question = { path: `/tx/${id}/status`, maxBytes: limit.word }
-    const stated = await this.#askWitnesses(question, readTransactionStatus, signal)
+    const stated = await this.#askWitnesses(question, readTransactionStatus, requester)
     return isRefusal(stated) ? stated : agreedStatus(stated)
   }
 
-  transactionOffset(id: Id, signal?: AbortSignal): Promise<TransactionOffset | Refusal> {
-    return this.#get(`/tx/${id}/offset`, limit.word, found(readOffset), signal)
+  transactionOffset(id: Id, requester?: Requester): Promise<TransactionOffset | Refusal> {
+    return this.#get(`/tx/${id}/offset`, limit.word, found(readOffset), requester)
   }
 
   chunk(
     offset: number,
-    signal?: AbortSignal,
+    requester?: Requester,
     check?: (chunk: Chunk) => true | Refusal,
   ): Promise<Chunk | Refusal> {
-    return this.#whileTurn(signal, () => this.#chunkNodes.ask({ offset, signal, check }))
+    const signal = requester?.signal
+    return this.#whileTurn(requester, () => this.#chunkNodes.ask({ offset, signal, check }))
   }
 
-  async transactionData(id: Id, sizeBytes: number, signal?: AbortSignal): Promise<ByteFlow | Refusal> {
+  async transactionData(id: Id, sizeBytes: number, requester?: Requester): Promise<ByteFlow | Refusal> {
     if (sizeBytes > wholeDataMax) return refuse('too-large', 'self', 'nodes give so much data in chunks only')
-    const turn = await this.#turn(signal)
+    const turn = await this.#turn(requester)
     if (isRefusal(turn)) return turn
+    const signal = requester?.signal
     const question = { path: `/tx/${id}/data`, maxBytes: Math.ceil((sizeBytes * 4) / 3) }
     const flow = await this.#rounds((node) => dataFlow(node, question, sizeBytes, turn, signal), signal)
     if (isRefusal(flow)) turn()
     return flow
   }
 
-  anchor(signal?: AbortSignal): Promise<BlockHash | Refusal> {
-    return this.#get('/tx_anchor', limit.word, found(readAnchor), signal)
+  anchor(requester?: Requester): Promise<BlockHash | Refusal> {
+    return this.#get('/tx_anchor', limit.word, found(readAnchor), requester)
   }
 
-  price(sizeBytes: number, target?: string, signal?: AbortSignal): Promise<bigint | Refusal> {
+  price(sizeBytes: number, target?: string, requester?: Requester): Promise<bigint | Refusal> {
     const path =
       target === undefined ? `/price/${sizeBytes}` : `/price/${sizeBytes}/${encodeURIComponent(target)}`
-    return this.#get(path, limit.word, found(winstonOf), signal)
+    return this.#get(path, limit.word, found(winstonOf), requester)
   }
 
-  balance(address: string, signal?: AbortSignal): Promise<bigint | Refusal> {
+  balance(address: string, requester?: Requester): Promise<bigint | Refusal> {
     const path = `/wallet/${encodeURIComponent(address)}/balance`
-    return this.#get(path, limit.word, found(winstonOf), signal)
+    return this.#get(path, limit.word, found(winstonOf), requester)
   }
 
-  postTransaction(transaction: object, signal?: AbortSignal): Promise<Posted | Refusal> {
+  postTransaction(transaction: object, requester?: Requester): Promise<Posted | Refusal> {
     const question = { path: '/tx', post: JSON.stringify(transaction), maxBytes: limit.word * 100 }
-    return this.#ask(question, readTransactionPosted, signal)
+    return this.#ask(question, readTransactionPosted, requester)
   }
 
-  postChunk(chunk: object, signal?: AbortSignal): Promise<Posted | Refusal> {
+  postChunk(chunk: object, requester?: Requester): Promise<Posted | Refusal> {
     const question = { path: '/chunk', post: JSON.stringify(chunk), maxBytes: limit.word * 100 }
-    return this.#ask(question, readChunkPosted, signal)
+    return this.#ask(question, readChunkPosted, requester)
   }
 
-  #turn(signal: AbortSignal | undefined): Promise<Release | Refusal> {
+  #turn({ client, signal }: Partial<Requester> = {}): Promise<Release | Refusal> {
     // One signal may be used by many calls (a read-ahead of chunks), so that many listeners are no leak.
     if (signal !== undefined) setMaxListeners(0, signal)
-    return this.#turns.wait('', signal)
+    return this.#turns.wait(client, signal)
   }
 
-  #get<T>(path: string, maxBytes: number, read: Read<T>, signal?: AbortSignal): Promise<T | Refusal> {
-    return this.#ask({ path, maxBytes }, read, signal)
+  #get<T>(
+    path: string,
+    maxBytes: number,
+    read: Read<T>,
+    requester?: Partial<Requester>,
+  ): Promise<T | Refusal> {
+    return this.#ask({ path, maxBytes }, read, requester)
   }
 
-  #ask<T>(question: NodeRequest, read: Read<T>, signal?: AbortSignal): Promise<T | Refusal> {
-    return this.#inTurn(async (node) => {
+  #ask<T>(question: NodeRequest, read: Read<T>, requester?: Partial<Requester>): Promise<T | Refusal> {
+    const signal = requester?.signal
+    const attempt = async (node: Node): Promise<T | Refusal> => {
       const answer = await node.ask(question, signal)
       return isRefusal(answer) ? answer : read(answer, node)
-    }, signal)
+    }
+    return this.#whileTurn(requester, () => this.#rounds(attempt, signal))
   }
 
   /** The answers of several nodes to one question, at least one; a refusal where there is no turn for it. */
-  async #askWitnesses<T>(
+  #askWitnesses<T>(
     question: NodeRequest,
     read: Read<T>,
-    signal?: AbortSignal,
+    requester?: Requester,
   ): Promise<(T | Refusal)[] | Refusal> {
-    const turn = await this.#turn(signal)
-    if (isRefusal(turn)) return turn
     const ask = async (node: Node): Promise<T | Refusal> => {
-      const answer = await node.ask(question, signal)
+      const answer = await node.ask(question, requester?.signal)
       return isRefusal(answer) ? answer : read(answer, node)
     }
-    try {
+    return this.#whileTurn(requester, () => {
       const nodes = this.#nodeOrder.ranked(this.#clock.monotonic()).slice(0, witnessesMax)
-      return await Promise.all(nodes.map((node) => this.#try(node, ask)))
-    } finally {
-      turn()
-    }
-  }
-
-  #inTurn<T>(attempt: (node: Node) => Promise<T | Refusal>, signal?: AbortSignal): Promise<T | Refusal> {
-    return this.#whileTurn(signal, () => this.#rounds(attempt, signal))
+      return Promise.all(nodes.map((node) => this.#try(node, ask)))
+    })
   }
 
   async #whileTurn<T>(
-    signal: AbortSignal | undefined,
+    requester: Partial<Requester> | undefined,
     act: () => Promise<T | Refusal>,
   ): Promise<T | Refusal> {
-    const turn = await this.#turn(signal)
+    const turn = await this.#turn(requester)
     if (isRefusal(turn)) return turn
     try {
       return await act()

@@ -1,4 +1,5 @@
 import { BoundedMap } from '../actor/bounded-map.js'
+import type { Requester } from '../actor/requester.js'
 import type { Id } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
 import type { TransactionOffset } from './chain.js'
@@ -27,10 +28,10 @@ export class ReportedPlaces {
   }
 
   /** The span that reportedly holds `offset`, of a transaction whose signature was verified. */
-  async span(offset: number, signal: AbortSignal): Promise<WeaveSpan | undefined> {
+  async span(offset: number, requester: Requester): Promise<WeaveSpan | undefined> {
     for (const [id, place] of this.#places) {
       if (offset < place.start || offset > place.end) continue
-      const span = await this.signed(id, place, signal)
+      const span = await this.signed(id, place, requester)
       if (span === undefined) this.#places.delete(id)
       return span
     }
@@ -41,8 +42,8 @@ export class ReportedPlaces {
    * The data root of what the owner of `id` signed, at a place that a node stated; undefined where their sizes differ.
    * In format 1 the data itself is signed: its root is computed, for which up to 10 MiB are fetched.
    */
-  async signed(id: Id, place: TransactionOffset, signal: AbortSignal): Promise<WeaveSpan | undefined> {
-    const header = await verifiedHeader(this.chain, id, signal)
+  async signed(id: Id, place: TransactionOffset, requester: Requester): Promise<WeaveSpan | undefined> {
+    const header = await verifiedHeader(this.chain, id, requester)
     if (isRefusal(header)) return undefined
     const { dataSize } = header.transaction
     const { treeRoot: dataRoot } = header

@@ -1,4 +1,5 @@
 import type { Clock } from '../actor/clock.js'
+import type { Requester } from '../actor/requester.js'
 import { isRefusal } from '../format/refusal.js'
 import { equalBytes } from '../proof/digest.js'
 import { transactionAt } from './block-order.js'
@@ -32,24 +33,35 @@ export class SpanNames {
   ) {}
 
   /** The span with the id of its transaction, where that can be found in time and it has signed this data root. */
-  named(span: WeaveSpan, block: Block, offset: number): Promise<WeaveSpan> {
+  named(
+    span: WeaveSpan,
+    block: Block,
+    offset: number,
+    requester: Pick<Requester, 'client'>,
+  ): Promise<WeaveSpan> {
     if (span.id !== undefined) return Promise.resolve(span)
     const known = this.parts.spans.find(offset)
     if (known?.id !== undefined && known.start === span.start) return Promise.resolve(known)
     const running = this.#running.get(span.start)
     if (running !== undefined) return running
-    const naming = this.#name(span, block, offset).finally(() => this.#running.delete(span.start))
+    const naming = this.#name(span, block, offset, requester).finally(() => this.#running.delete(span.start))
     this.#running.set(span.start, naming)
     return naming
   }
 
-  async #name(span: WeaveSpan, block: Block, offset: number): Promise<WeaveSpan> {
+  async #name(
+    span: WeaveSpan,
+    block: Block,
+    offset: number,
+    { client }: Pick<Requester, 'client'>,
+  ): Promise<WeaveSpan> {
     const { chain, clock, reported, spans } = this.parts
     const { nameMs, deadlineMs, mustName } = this.options
     const signed = await untilLate(clock, mustName?.() === true ? deadlineMs : nameMs, async (signal) => {
-      const placed = await transactionAt(chain, block, offset, signal)
+      const requester = { client, signal }
+      const placed = await transactionAt(chain, block, offset, requester)
       if (placed === undefined || isRefusal(placed)) return undefined
-      return reported.signed(placed.id, placed.place, signal)
+      return reported.signed(placed.id, placed.place, requester)
     })
     const same =
       signed !== undefined &&

@@ -1,3 +1,4 @@
+import type { Requester } from '../actor/requester.js'
 import { Gathered } from '../format/gathered.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
@@ -23,12 +24,12 @@ export interface VerifiedHeader {
 export async function verifiedHeader(
   chain: HeaderChain,
   id: Id,
-  signal: AbortSignal,
+  requester: Requester,
   judges = true,
 ): Promise<VerifiedHeader | Refusal> {
-  const answer = await chain.transaction(id, { signed: false, signal })
+  const answer = await chain.transaction(id, { signed: false, ...requester })
   if (isRefusal(answer)) return answer
-  const whole = answer.format === 2 ? { ...answer, data: nothing } : await withData(chain, answer, signal)
+  const whole = answer.format === 2 ? { ...answer, data: nothing } : await withData(chain, answer, requester)
   if (isRefusal(whole)) return whole
   const held = judges ? verifyTransaction(whole) : true
   if (held !== true) return held
@@ -38,10 +39,10 @@ export async function verifiedHeader(
 async function withData(
   chain: HeaderChain,
   transaction: Transaction,
-  signal: AbortSignal,
+  requester: Requester,
 ): Promise<Transaction | Refusal> {
   if (transaction.data.length === transaction.dataSize) return transaction
-  const flow = await chain.transactionData(transaction.id, transaction.dataSize, signal)
+  const flow = await chain.transactionData(transaction.id, transaction.dataSize, requester)
   if (isRefusal(flow)) return flow
   const gathered = new Gathered(transaction.dataSize)
   for await (const piece of flow.bytes) {

@@ -1,5 +1,6 @@
 import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock } from '../actor/clock.js'
+import type { Requester } from '../actor/requester.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Block, BlockHash, Chain } from './chain.js'
 
@@ -88,7 +89,7 @@ export class WeaveSearch {
    * The block that holds weave byte `offset` (from 1). `unknown`: beyond the weave. `upstream`: nodes lack a block in between,
    * or their blocks contradict each other.
    */
-  async find(offset: number, signal?: AbortSignal): Promise<Block | Refusal> {
+  async find(offset: number, requester?: Requester): Promise<Block | Refusal> {
     const tip = await this.tip(offset)
     if (isRefusal(tip)) return tip
     if (offset > tip.weaveSize) return refuse('unknown', 'client', 'beyond the end of the weave')
@@ -100,9 +101,9 @@ export class WeaveSearch {
       else high = extent.height < high.height ? extent : high
     }
     for (let step = 0; step < stepsMax; step += 1) {
-      if (high.before < offset) return this.#block(high.height, tip.height, signal)
+      if (high.before < offset) return this.#block(high.height, tip.height, requester)
       if (high.height - low.height <= 1) return this.#contradiction()
-      const block = await this.#block(guess(low, high, offset, step), tip.height, signal)
+      const block = await this.#block(guess(low, high, offset, step), tip.height, requester)
       if (isRefusal(block)) return block
       const extent = extentOf(block, tip.height)
       if (extent.before < low.end || extent.end > high.before) return this.#contradiction()
@@ -112,11 +113,11 @@ export class WeaveSearch {
     return this.#contradiction()
   }
 
-  async #block(height: number, tip: number, signal?: AbortSignal): Promise<Block | Refusal> {
+  async #block(height: number, tip: number, requester?: Requester): Promise<Block | Refusal> {
     const known = this.#blocks.get(height)
     if (known !== undefined) return known
     if (this.#tip?.height === height) return this.#tip
-    const block = await this.chain.blockByHeight(height, signal)
+    const block = await this.chain.blockByHeight(height, requester)
     if (isRefusal(block)) {
       const { refused, fault } = block
       return refused === 'unknown' ? refuse('upstream', fault, `no node has block ${height}`) : block

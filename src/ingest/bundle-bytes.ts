@@ -82,7 +82,7 @@ export function bundleBytes({ catalog, store, transactions, openRoot, whole, kep
     transactions.forget(id)
     const brought = look.bringsFirst ? await bring(id, signal) : undefined
     if (brought !== undefined) return brought
-    const root = await openRoot(id, signal)
+    const root = await openRoot(id, { signal })
     let given: RootBytes | undefined
     try {
       const lacking = isRefusal(root) ? undefined : await missingByte(root, look.missing, signal)

@@ -122,7 +122,7 @@ export class Evidence {
     }
     const items = claims.filter((one) => one !== own)
     if (items.length === 0) return { verdicts, ranMs }
-    const root = await this.parts.openRoot(rootId, signal)
+    const root = await this.parts.openRoot(rootId, { signal })
     if (isRefusal(root)) {
       for (const { known } of items) verdicts.set(known.id, hindered(root))
       return { verdicts, ranMs }
@@ -136,7 +136,7 @@ export class Evidence {
   }
 
   async #transactionOf({ known, digest }: ProofClaim, signal: AbortSignal): Promise<ProofVerdict> {
-    const transaction = await this.parts.transactions.header(known.id, signal)
+    const transaction = await this.parts.transactions.header(known.id, { signal })
     return isRefusal(transaction)
       ? hindered(transaction)
       : this.#transaction(known, digest, transaction, signal)

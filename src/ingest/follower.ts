@@ -122,7 +122,7 @@ export class Follower {
   }
 
   async #look(): Promise<void> {
-    const info = await this.parts.chain.info(this.#abort.signal)
+    const info = await this.parts.chain.info({ signal: this.#abort.signal })
     if (isRefusal(info)) return this.#failed('tip', 'no base-layer node answers', info)
     this.#succeeded('tip')
     this.parts.tip.move(info.height)
@@ -179,7 +179,7 @@ export class Follower {
 
   async #compare({ at, from, isBehind = false }: Extract<FollowStep, { kind: 'compare' }>): Promise<void> {
     this.#move({ search: { at, from, isBehind } })
-    const block = await this.parts.chain.blockByHeight(at, this.#abort.signal)
+    const block = await this.parts.chain.blockByHeight(at, { signal: this.#abort.signal })
     if (isRefusal(block)) return this.#failed('block', `block ${at} is not to be had`, block)
     this.#succeeded('block')
     this.#theirs = block.hash

@@ -46,7 +46,7 @@ export class KeptBundles {
   async #isWanted(id: Id, signal: AbortSignal): Promise<boolean> {
     const { filter, transactions, usedBytes, maxBytes } = this.parts
     if (filter?.kind === 'never') return false
-    const transaction = await transactions.header(id, signal)
+    const transaction = await transactions.header(id, { signal })
     if (isRefusal(transaction)) return false
     if (filter !== undefined) return matches(filter, transactionSubject(transaction))
     return usedBytes() + transaction.dataSize <= maxBytes * filledShare

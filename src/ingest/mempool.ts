@@ -46,7 +46,7 @@ export class Mempool {
 
   async #look(signal: AbortSignal): Promise<void> {
     const { chain, queue, log } = this.parts
-    const ids = await chain.pending(signal)
+    const ids = await chain.pending({ signal })
     if (isRefusal(ids)) {
       log.debug({ reason: ids.message }, 'no node answered which transactions are pending')
       return
@@ -58,7 +58,7 @@ export class Mempool {
 
   async #learn(id: Id, signal: AbortSignal): Promise<void> {
     const { chain, queue } = this.parts
-    const transaction = await chain.pendingTransaction(id, signal)
+    const transaction = await chain.pendingTransaction(id, { signal })
     if (isRefusal(transaction) || signal.aborted) return
     const row = pendingInput(transaction)
     const attributes = [transactionAttributes(transaction, undefined)]

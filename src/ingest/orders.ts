@@ -78,7 +78,7 @@ export class Orders {
 
   async #ask(id: Id): Promise<void> {
     const { chain, queue, intake, clock, log } = this.parts
-    const found = await verifiedHeader(chain, id, this.#abort.signal)
+    const found = await verifiedHeader(chain, id, { signal: this.#abort.signal })
     if (isRefusal(found)) {
       log.warn({ id, reason: found.message }, 'an ordered transaction could not be fetched')
       return

@@ -65,7 +65,7 @@ export class Repair {
     // It was put on the agenda before its block was indexed. So the block may not be there yet, or may be gone for
     // good.
     if (!isWanted() && task.attempts > 8) return agenda.done(task)
-    const found = await verifiedHeader(chain, id, signal)
+    const found = await verifiedHeader(chain, id, { signal })
     if (signal.aborted) return
     if (isRefusal(found)) {
       log.debug({ id, height, reason: found.message }, 'a transaction is still missing')
@@ -90,7 +90,7 @@ export class Repair {
   /** As a node states it, not proven: chunks are proven when they are read from there. */
   async #weaveEnd({ id, dataSize }: Transaction, signal: AbortSignal): Promise<number> {
     if (dataSize === 0) return 0
-    const place = await this.parts.chain.transactionOffset(id, signal)
+    const place = await this.parts.chain.transactionOffset(id, { signal })
     return isRefusal(place) || place.size !== dataSize ? 0 : place.end
   }
 }

@@ -90,14 +90,14 @@ export class Supply {
   }
 
   async #bring(height: number, signal: AbortSignal): Promise<BroughtBlock | Refusal> {
-    const block = await this.chain.blockByHeight(height, signal)
+    const block = await this.chain.blockByHeight(height, { signal })
     if (isRefusal(block)) return block
     const headers = await Promise.all(
       block.transactionIds.map(async (id, index) => {
         return {
           id,
           index,
-          header: await this.#turns.run(() => verifiedHeader(this.chain, id, signal, this.judges)),
+          header: await this.#turns.run(() => verifiedHeader(this.chain, id, { signal }, this.judges)),
         }
       }),
     )

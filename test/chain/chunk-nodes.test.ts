@@ -147,7 +147,7 @@ t.test('whoever has a rate of its own spends it on one node at a time', async (t
 t.test('no more than three nodes have a request for one chunk at the same time', async (t) => {
   const { chain, preferred } = await stage(t, { preferred: Array(6).fill(silent), others: [silent] })
   const end = new AbortController()
-  const asking = chain.chunk(7, end.signal)
+  const asking = chain.chunk(7, { signal: end.signal })
   await new Promise((resolve) => setTimeout(resolve, 4000))
   t.equal(preferred.filter(({ requested }) => requested.length > 0).length, 3)
   end.abort()

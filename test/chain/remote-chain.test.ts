@@ -213,7 +213,7 @@ t.test(
     t.equal(refusal(await chainOf(t, [fool.url]).height()), 'upstream')
     t.equal(fool.requested.length, 1)
     const control = new AbortController()
-    const waiting = chainOf(t, [down.url], { attemptsMax: 99 }).height(control.signal)
+    const waiting = chainOf(t, [down.url], { attemptsMax: 99 }).height({ signal: control.signal })
     control.abort()
     t.match(await waiting, { refused: 'late', fault: 'client' })
   },
@@ -343,12 +343,12 @@ t.test('a caller that gives up releases its slot at once', async (t) => {
   const chain = chainOf(t, [silent.url], { callsMax: 1, waitingMax: 1 })
   const first = new AbortController()
   const second = new AbortController()
-  const calls = [chain.height(first.signal), chain.height(second.signal)]
+  const calls = [chain.height({ signal: first.signal }), chain.height({ signal: second.signal })]
   t.equal(refusal(await chain.height()), 'busy', 'the line is bounded')
   second.abort()
   first.abort()
   t.same((await Promise.all(calls)).map(refusal), ['late', 'late'])
-  t.equal(refusal(await chain.height(first.signal)), 'late', 'a signal that already fired')
+  t.equal(refusal(await chain.height({ signal: first.signal })), 'late', 'a signal that already fired')
 })
 
 t.test('one signal may be used for many calls without a warning', async (t) => {
@@ -359,7 +359,7 @@ t.test('one signal may be used for many calls without a warning', async (t) => {
   const slow = await nodeThat(t, (_, response) => setTimeout(() => response.end('7'), 20))
   const chain = chainOf(t, [slow.url], { callsMax: 16, connectionsMax: 16, waitingMax: 100 })
   const { signal } = new AbortController()
-  const heights = await Promise.all(Array.from({ length: 50 }, () => chain.height(signal)))
+  const heights = await Promise.all(Array.from({ length: 50 }, () => chain.height({ signal })))
   t.ok(heights.every((height) => height === 7))
   await new Promise(setImmediate)
   t.same(warnings, [])
@@ -419,7 +419,7 @@ t.test('a reader that leaves a flow, or aborts it, releases its slot', async (t)
   if (!isRefusal(left)) for await (const piece of left.bytes) if (piece) break
   t.equal(chain.underWay, 0)
   const control = new AbortController()
-  const aborted = await chain.transactionData(id, 3_000_000, control.signal)
+  const aborted = await chain.transactionData(id, 3_000_000, { signal: control.signal })
   t.equal(chain.underWay, 1)
   control.abort()
   t.equal(chain.underWay, 0)

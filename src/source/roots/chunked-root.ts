@@ -26,6 +26,8 @@ export class ChunkedRoot implements RootBytes {
     private readonly place: RootPlace,
     private readonly parts: ChunkedRootParts,
     height?: number,
+    /** By whose turns its chunks are fetched; absent: this program's own. */
+    private readonly client?: string,
   ) {
     this.id = place.id
     this.sizeBytes = place.sizeBytes
@@ -44,6 +46,7 @@ export class ChunkedRoot implements RootBytes {
     signal: AbortSignal,
     isKept = false,
   ): AsyncGenerator<Uint8Array | Refusal, undefined> {
+    const { client } = this
     const { chunks } = this.parts
     const ahead = new Map<number, Promise<Outcome>>()
     let leave: AbortController | undefined
@@ -59,7 +62,7 @@ export class ChunkedRoot implements RootBytes {
             setMaxListeners(0, either)
           }
           this.#askAhead(ahead, at, end, either)
-          chunk = await (ahead.get(at) ?? chunks.take(this.place, at, either))
+          chunk = await (ahead.get(at) ?? chunks.take(this.place, at, { client, signal: either }))
         }
         if (isRefusal(chunk)) {
           yield chunk
@@ -84,7 +87,7 @@ export class ChunkedRoot implements RootBytes {
   #askAhead(ahead: Map<number, Promise<Outcome>>, at: number, end: number, signal: AbortSignal): void {
     const { chunks, aheadMax } = this.parts
     for (let guess = at; guess < end && ahead.size < aheadMax; ) {
-      if (!ahead.has(guess)) ahead.set(guess, chunks.take(this.place, guess, signal))
+      if (!ahead.has(guess)) ahead.set(guess, chunks.take(this.place, guess, { client: this.client, signal }))
       guess = usualEnd(guess, this.sizeBytes)
     }
   }

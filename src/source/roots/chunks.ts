@@ -22,9 +22,11 @@ export class Chunks implements Source {
   ) {}
 
   /** Opens a transaction's data to be read at any place. */
-  readonly openRoot: OpenRoot = async (id, signal) => {
-    const place = await this.transactions.place(id, signal)
-    return isRefusal(place) ? place : new ChunkedRoot(place, this.parts, this.heights?.known(id))
+  readonly openRoot: OpenRoot = async (id, requester) => {
+    const place = await this.transactions.place(id, requester)
+    return isRefusal(place)
+      ? place
+      : new ChunkedRoot(place, this.parts, this.heights?.known(id), requester.client)
   }
 
   async open(wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> {
@@ -35,7 +37,7 @@ export class Chunks implements Source {
     if (isRefusal(header)) return header
     // An empty payload has no chunks; for format 2 the signature says that it is empty.
     const empty = header.format === 2 && header.dataSize === 0
-    const root = empty ? undefined : await this.openRoot(id, signal)
+    const root = empty ? undefined : await this.openRoot(id, { client: wanted.client, signal })
     if (isRefusal(root)) return root
     const window = wanted.window && windowIn(wanted.window, header.dataSize)
     if (isRefusal(window)) return window

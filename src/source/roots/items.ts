@@ -1,4 +1,5 @@
 import { type AnySignal, signalOf } from '../../actor/lazy-signal.js'
+import type { Requester } from '../../actor/requester.js'
 import type { Attributes, ItemPlace } from '../../catalog/attributes.js'
 import type { Id } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
@@ -13,7 +14,7 @@ import { learnedOfItem } from './learned.js'
 import type { RootBytes } from './root-bytes.js'
 import { SignedPlaces } from './signed-places.js'
 
-export type OpenRoot = (id: Id, signal: AbortSignal) => Promise<RootBytes | Refusal>
+export type OpenRoot = (id: Id, requester: Requester) => Promise<RootBytes | Refusal>
 
 /** An item in a root whose bytes are at hand. */
 interface Item {
@@ -55,7 +56,7 @@ export class Items implements Source {
     if (wanted.avoid.has(this.name)) return unknownEverywhere()
     const rootId = rootOf(wanted)
     if (rootId === undefined) return unknownEverywhere()
-    const root = await this.openRoot(rootId, signal)
+    const root = await this.openRoot(rootId, { client: wanted.client, signal })
     if (isRefusal(root)) return root
     const item = await this.#find(root, wanted, signal)
     const found = isRefusal(item) ? item : await this.#found(root, item, wanted, signal)

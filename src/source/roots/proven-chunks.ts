@@ -1,4 +1,5 @@
 import { type FairSlots, gaveUp } from '../../actor/fair-slots.js'
+import type { Requester } from '../../actor/requester.js'
 import type { Chain } from '../../chain/chain.js'
 import { ChunkCache, type ProvenChunk } from '../../chain/chunk-cache.js'
 import { firstProven, proveInSpan } from '../../chain/chunk-proof.js'
@@ -22,7 +23,7 @@ export interface RootPlace {
 
 export interface ProvenChunksParts {
   readonly chain: Pick<Chain, 'chunk'>
-  /** Chunks requested at once, all transfers together. */
+  /** Chunks requested at once, all transfers together, by turns of clients. */
   readonly turns: FairSlots
   /** Bytes of chunks and their proofs in memory. */
   readonly memoryMaxBytes: number
@@ -109,9 +110,10 @@ export class ProvenChunks {
 
   /**
    * The chunk with byte `at` of the root's data, fetched where it is not here. Whoever asks meanwhile for a byte of it waits for
-   * the same answer, and the question is given up when the last of them left. Refusals as `Chain.chunk` has them, and `forged`.
+   * the same answer, and the question is given up when the last of them left. It waits by turns of the
+   * client that came first. Refusals as `Chain.chunk` has them, and `forged`.
    */
-  async take(place: RootPlace, at: number, signal: AbortSignal): Promise<ProvenChunk | Refusal> {
+  async take(place: RootPlace, at: number, { client, signal }: Requester): Promise<ProvenChunk | Refusal> {
     // Data may be cut in another way than usual: then what others wait for is another chunk, and this byte is requested itself.
     for (const key of [
       this.#keyOf(place, usualStart(at, place.sizeBytes)),
@@ -120,7 +122,8 @@ export class ProvenChunks {
       const here = this.find(place, at)
       if (here !== undefined) return here
       const running = this.#flights.get(key)
-      const flight = running === undefined || running.isGivenUp ? this.#begin(key, place, at) : running
+      const flight =
+        running === undefined || running.isGivenUp ? this.#begin(key, place, at, client) : running
       const found = await flight.join(signal)
       if (isRefusal(found) || (found.start <= at && at < found.end)) return found
     }
@@ -131,8 +134,8 @@ export class ProvenChunks {
     return `${Buffer.from(dataRoot).toString('latin1')} ${sizeBytes} ${weaveStart} ${at}`
   }
 
-  #begin(key: string, place: RootPlace, at: number): Flight {
-    const flight = new Flight((signal) => this.#bring(place, at, signal))
+  #begin(key: string, place: RootPlace, at: number, client: string | undefined): Flight {
+    const flight = new Flight((signal) => this.#bring(place, at, { client, signal }))
     this.#flights.set(key, flight)
     void flight.over.then(() => {
       if (this.#flights.get(key) === flight) this.#flights.delete(key)
@@ -140,7 +143,7 @@ export class ProvenChunks {
     return flight
   }
 
-  async #bring(place: RootPlace, at: number, signal: AbortSignal): Promise<ProvenChunk | Refusal> {
+  async #bring(place: RootPlace, at: number, requester: Requester): Promise<ProvenChunk | Refusal> {
     const kept = await this.#fromSegments(place, at)
     if (kept !== undefined) {
       this.#memory.put(kept)
@@ -148,15 +151,15 @@ export class ProvenChunks {
     }
     const found = await this.parts.turns.run(async () => {
       for (let attempt = 1; ; attempt += 1) {
-        if (signal.aborted) return gaveUp
-        const once = await this.#askOnce(place, at, signal)
+        if (requester.signal.aborted) return gaveUp
+        const once = await this.#askOnce(place, at, requester)
         const isForged = isRefusal(once) && once.refused === 'forged'
         if (!isForged || attempt === forgeriesMax) return once
       }
-    })
+    }, requester.client)
     if (isRefusal(found)) return found
     this.#memory.put(found)
-    this.#foresee(place, found)
+    this.#foresee(place, found, requester.client)
     return found
   }
 
@@ -168,10 +171,10 @@ export class ProvenChunks {
     }
   }
 
-  async #askOnce(place: RootPlace, at: number, signal: AbortSignal): Promise<ProvenChunk | Refusal> {
+  async #askOnce(place: RootPlace, at: number, requester: Requester): Promise<ProvenChunk | Refusal> {
     const { dataRoot, sizeBytes, weaveStart: start } = place
     const offset = start + at
-    const found = await firstProven(this.parts.chain, offset, signal, (chunk) =>
+    const found = await firstProven(this.parts.chain, offset, requester, (chunk) =>
       proveInSpan(chunk, { dataRoot, sizeBytes, start }, offset),
     )
     return isRefusal(found) ? found : found.proven
@@ -185,7 +188,7 @@ export class ProvenChunks {
    * Fetches the next chunk ahead where the previous chunk is here too, because related items of a bundle are adjacent. At most
    * one for each requested chunk, where slots are free.
    */
-  #foresee(place: RootPlace, { start, end }: ProvenChunk): void {
+  #foresee(place: RootPlace, { start, end }: ProvenChunk, client: string | undefined): void {
     const { turns } = this.parts
     if (start === 0 || end >= place.sizeBytes || this.#foreseen >= foreseenMax) return
     if (turns.isFull || this.find(place, start - 1) === undefined || this.#has(place, end)) return
@@ -193,7 +196,7 @@ export class ProvenChunks {
     if (this.#flights.has(key)) return
     this.#foreseen += 1
     // Nobody waits for it, so nobody leaves: the chain's own patience ends it.
-    void this.#begin(key, place, end)
+    void this.#begin(key, place, end, client)
       .join()
       .then(() => {
         this.#foreseen -= 1

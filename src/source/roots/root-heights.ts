@@ -39,7 +39,7 @@ export class RootHeights {
   async of(id: Id, signal: AbortSignal): Promise<number | undefined> {
     const remembered = this.#remembered(id)
     if (remembered !== undefined) return remembered.height
-    const status = await this.chain.transactionStatus(id, signal)
+    const status = await this.chain.transactionStatus(id, { signal })
     if (signal.aborted) return undefined
     const isMined = !isRefusal(status) && status.kind === 'mined'
     const isSettled = isMined && status.confirmations > settledDepth

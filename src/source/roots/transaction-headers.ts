@@ -1,4 +1,5 @@
 import { BoundedMap } from '../../actor/bounded-map.js'
+import type { Requester } from '../../actor/requester.js'
 import type { Chain, TransactionOffset } from '../../chain/chain.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
@@ -33,11 +34,11 @@ export class Transactions {
    * The transaction `id`, true to its id and signature; `unknown` where the chain has no such transaction, as for every data
    * item. Format 1 comes with its data, which the signature covers; where a node left it out, nothing is verified yet.
    */
-  async header(id: Id, signal: AbortSignal): Promise<Transaction | Refusal> {
+  async header(id: Id, requester: Requester): Promise<Transaction | Refusal> {
     const known = this.#headers.get(id)
     if (known !== undefined) return known
     // Verified here, since a large format-1 header comes without the data that its signature covers.
-    const answer = await this.chain.transaction(id, { signed: false, signal })
+    const answer = await this.chain.transaction(id, { signed: false, ...requester })
     if (isRefusal(answer)) return answer
     const transaction = answer.format === 2 ? { ...answer, data: nothing } : answer
     if (transaction.format === 1 && transaction.data.length < transaction.dataSize) return transaction
@@ -54,7 +55,7 @@ export class Transactions {
   async headerFor(wanted: Wanted, signal: AbortSignal): Promise<Transaction | Refusal> {
     const refusal = this.#unknown.get(wanted)
     if (refusal !== undefined) return refusal
-    const answer = await this.header(wanted.id, signal)
+    const answer = await this.header(wanted.id, { client: wanted.client, signal })
     if (isRefusal(answer) && answer.refused === 'unknown') this.#unknown.set(wanted, answer)
     return answer
   }
@@ -63,14 +64,14 @@ export class Transactions {
    * Where the data of `id` lies, with the data root that its owner signed. `unknown` also for transactions without a signed
    * data root (format 1): their data cannot be proven chunk by chunk.
    */
-  async place(id: Id, signal: AbortSignal): Promise<RootPlace | Refusal> {
+  async place(id: Id, requester: Requester): Promise<RootPlace | Refusal> {
     const known = this.#places.get(id)
     if (known !== undefined) return known
-    const header = await this.header(id, signal)
+    const header = await this.header(id, requester)
     if (isRefusal(header)) return header
     if (header.format !== 2 || header.dataRoot.length !== 32 || header.dataSize === 0)
       return unknownEverywhere()
-    const offset = await this.chain.transactionOffset(id, signal)
+    const offset = await this.chain.transactionOffset(id, requester)
     if (isRefusal(offset)) return offset
     return this.#placeOf(header, offset)
   }

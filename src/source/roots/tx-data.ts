@@ -1,4 +1,5 @@
 import { type AnySignal, signalOf } from '../../actor/lazy-signal.js'
+import type { Requester } from '../../actor/requester.js'
 import type { Chain } from '../../chain/chain.js'
 import { Gathered } from '../../format/gathered.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
@@ -36,7 +37,9 @@ export class TxData implements Source {
     if (header.dataSize > dataMaxBytes) return unknownEverywhere()
     const window = wanted.window && windowIn(wanted.window, header.dataSize)
     if (isRefusal(window)) return window
-    const body = header.format === 1 ? await this.#inline(header, signal) : await this.#rooted(header, signal)
+    const requester = { client: wanted.client, signal }
+    const body =
+      header.format === 1 ? await this.#inline(header, requester) : await this.#rooted(header, requester)
     if (isRefusal(body)) return body
     return {
       name: this.name,
@@ -50,10 +53,10 @@ export class TxData implements Source {
     }
   }
 
-  async #inline(header: Transaction, signal: AbortSignal): Promise<AsyncIterable<Uint8Array> | Refusal> {
+  async #inline(header: Transaction, requester: Requester): Promise<AsyncIterable<Uint8Array> | Refusal> {
     let { data } = header
     if (data.length < header.dataSize) {
-      const flow = await this.chain.transactionData(header.id, header.dataSize, signal)
+      const flow = await this.chain.transactionData(header.id, header.dataSize, requester)
       if (isRefusal(flow)) return flow
       const gathered = new Gathered(header.dataSize)
       for await (const piece of flow.bytes) {
@@ -69,10 +72,10 @@ export class TxData implements Source {
 
   async #rooted(
     header: Transaction,
-    signal: AbortSignal,
+    requester: Requester,
   ): Promise<AsyncIterable<Uint8Array | Refusal> | Refusal> {
     if (header.dataSize === 0) return one(new Uint8Array(0))
-    const flow = await this.chain.transactionData(header.id, header.dataSize, signal)
+    const flow = await this.chain.transactionData(header.id, header.dataSize, requester)
     return isRefusal(flow) ? flow : rooted(flow.bytes, header)
   }
 }

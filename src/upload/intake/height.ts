@@ -41,7 +41,7 @@ export class Height {
   async #ask(): Promise<void> {
     if (this.#isAsking) return
     this.#isAsking = true
-    const height = await this.chain.height(this.closing)
+    const height = await this.chain.height({ signal: this.closing })
     this.#isAsking = false
     if (isRefusal(height) || this.closing.aborted || height === this.#known) return
     this.#known = height

@@ -107,7 +107,7 @@ t.test('chunks', async (t) => {
       t.same(await taken(found), body)
     }
     const { chunks } = chainSources(changedChain, { aheadMax: 4, concurrencyMax: 8 }, location)
-    const root = await chunks.openRoot(made.id, never)
+    const root = await chunks.openRoot(made.id, { signal: never })
     if (isRefusal(root)) throw new Error(root.message)
     t.equal(root.proven, false)
     await root.close()

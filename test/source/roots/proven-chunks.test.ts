@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { FairSlots } from '../../../src/actor/fair-slots.js'
+import type { Requester } from '../../../src/actor/requester.js'
 import type { Chain } from '../../../src/chain/chain.js'
 import { WrittenChunks } from '../../../src/chain/segment-chunks.js'
 import { encodeBundle } from '../../../src/format/bundle.js'
@@ -30,16 +31,16 @@ function counted(chain: Chain) {
   const gate = new Promise<void>((resolve) => {
     open = resolve
   })
-  const chunk: Chain['chunk'] = async (offset, signal) => {
+  const chunk: Chain['chunk'] = async (offset, requester) => {
     requested.push(offset)
     const left = new Promise<'left'>((resolve) => {
-      signal?.addEventListener('abort', () => resolve('left'))
+      requester?.signal.addEventListener('abort', () => resolve('left'))
     })
     if ((await Promise.race([gate, left])) === 'left') {
       aborted.push(offset)
       return refuse('late', 'client', 'given up')
     }
-    return chain.chunk(offset, signal)
+    return chain.chunk(offset, requester)
   }
   return { chunk, requested, aborted, open }
 }
@@ -48,12 +49,12 @@ t.test('proven chunks', async (t) => {
   const { chain, post } = await weave(t)
   const body = randomBytes(10 * chunkSizeMax + 5)
   const id = await post(body)
-  const place = (await new Transactions(chain).place(id, never)) as RootPlace
+  const place = (await new Transactions(chain).place(id, { signal: never })) as RootPlace
   const chunksOf = (chunk: Chain['chunk'], max = 8, memoryMaxBytes = 2 ** 24): ProvenChunks =>
     new ProvenChunks({ chain: { chunk }, turns: FairSlots.unbounded(max), memoryMaxBytes })
   const bytesAt = (at: number): Buffer => body.subarray(at, at + 100)
   const take = async (chunks: ProvenChunks, at: number, signal = never): Promise<Buffer | string> => {
-    const found = await chunks.take(place, at, signal)
+    const found = await chunks.take(place, at, { signal })
     if (isRefusal(found)) return found.refused
     return Buffer.from(found.chunk.subarray(at - found.start, at - found.start + 100))
   }
@@ -69,6 +70,18 @@ t.test('proven chunks', async (t) => {
     for (const [index, at] of wanted.entries()) t.same(found[index], bytesAt(at))
     t.same(await take(chunks, 131_072), bytesAt(131_072))
     t.equal(counting.requested.length, 1)
+  })
+
+  await t.test('chunks that one client waits for leave another client its turn', async (t) => {
+    const counting = counted(chain)
+    const chunks = chunksOf(counting.chunk, 1)
+    const takeFor = (client: string, at: number) => chunks.take(place, at, { client, signal: never })
+    const many = [0, 1, 2, 3, 4].map((at) => takeFor('203.0.113.1', at * chunkSizeMax))
+    const one = takeFor('198.51.100.7', 8 * chunkSizeMax)
+    await eventually('a chunk is requested', () => counting.requested.length > 0)
+    counting.open()
+    await Promise.all([...many, one])
+    t.equal(counting.requested[1], place.weaveStart + 8 * chunkSizeMax)
   })
 
   await t.test('the last who leaves ends it; who comes then begins anew', async (t) => {
@@ -112,7 +125,7 @@ t.test('proven chunks', async (t) => {
     })
     const odd: RootPlace = { id, sizeBytes: data.length, dataRoot: tree.root, isBound: true, weaveStart: 1 }
     const wanted = [999, 1000, 1999, 2000, 89_999, 90_000, 299_999]
-    const found = await Promise.all(wanted.map((at) => chunks.take(odd, at, never)))
+    const found = await Promise.all(wanted.map((at) => chunks.take(odd, at, { signal: never })))
     for (const [index, at] of wanted.entries()) {
       const one = found[index]
       if (one === undefined || isRefusal(one)) throw new Error(`byte ${at} was not found`)
@@ -134,7 +147,11 @@ t.test('proven chunks', async (t) => {
   })
 
   await t.test('memory stays within its bound', async (t) => {
-    const chunks = chunksOf((offset, signal) => chain.chunk(offset, signal), 8, 3 * (chunkSizeMax + 2000))
+    const chunks = chunksOf(
+      (offset, requester) => chain.chunk(offset, requester),
+      8,
+      3 * (chunkSizeMax + 2000),
+    )
     for (const at of [7, 2, 9, 0, 5]) await take(chunks, at * chunkSizeMax)
     t.ok(chunks.bytes <= 3 * (chunkSizeMax + 2000) && chunks.bytes > 2 * chunkSizeMax)
     t.equal(chunks.find(place, 7 * chunkSizeMax), undefined, 'the one that was used longest ago went')
@@ -204,9 +221,9 @@ t.test('the items of one chunk cost one transfer', async (t) => {
   const counting = new Proxy(chain, {
     get(target, name: keyof Chain) {
       if (name !== 'chunk') return (target[name] as () => unknown).bind(target)
-      return (offset: number, signal?: AbortSignal) => {
+      return (offset: number, requester?: Requester) => {
         requested += 1
-        return chain.chunk(offset, signal)
+        return chain.chunk(offset, requester)
       }
     },
   })
