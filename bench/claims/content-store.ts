@@ -96,7 +96,7 @@ const { signal } = new AbortController()
 
 async function put(store: ObjectStore, key: string, bytes: Buffer): Promise<void> {
   const sha256 = createHash('sha256').update(bytes).digest()
-  const done = await store.put(key, { sizeBytes: bytes.length, sha256, bytes: () => [bytes] }, signal)
+  const done = await store.put(key, { sizeBytes: bytes.length, sha256, bytes: () => [bytes] }, { signal })
   if (isRefusal(done)) throw new Error(done.message)
 }
 

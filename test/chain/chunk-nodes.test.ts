@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
+import type { Requester } from '../../src/actor/requester.js'
 import { ChunkHolders } from '../../src/chain/chunk-holders.js'
 import { RemoteChain } from '../../src/chain/remote-chain.js'
 import type { ChainOptions } from '../../src/chain/remote-chain-options.js'
@@ -214,7 +215,7 @@ t.test('content whose chunks do not come in time is had from the next source', a
   const stopping = new Proxy(chain, {
     get(target, name: keyof typeof chain) {
       if (name === 'chunk' && isSilent)
-        return (_: number, signal: AbortSignal) =>
+        return (_: number, { signal }: Requester) =>
           new Promise((resolve) =>
             signal.addEventListener('abort', () => resolve(refuse('late', 'upstream', 'no answer'))),
           )

@@ -46,7 +46,7 @@ t.test('objects in radosgw', radosgwAbsent, async (t) => {
 
   await t.test('what is wrong with the store is said, and no secret', async (t) => {
     const fault = async (name: string, more: Partial<S3Options>): Promise<string | undefined> => {
-      const refusal = await opened(name, more).put('key', contentOf(Buffer.from('x')), signal)
+      const refusal = await opened(name, more).put('key', contentOf(Buffer.from('x')), { signal })
       if (!isRefusal(refusal)) return 'none'
       t.notMatch(JSON.stringify(refusal), /secret/i)
       return faultOf(refusal)
@@ -56,7 +56,7 @@ t.test('objects in radosgw', radosgwAbsent, async (t) => {
     t.equal(await fault(bucket, { credentials: { accessKeyId, secretAccessKey: 'other' } }), 'credentials')
     t.equal(await fault(bucket, { credentials: { accessKeyId: 'other', secretAccessKey } }), 'credentials')
     t.equal(await fault(`none-${randomUUID()}`, {}), 'bucket')
-    const missing = await opened(`none-${randomUUID()}`).get('key', undefined, signal)
+    const missing = await opened(`none-${randomUUID()}`).get('key', undefined, { signal })
     t.equal(
       isRefusal(missing) && missing.refused,
       'upstream',
@@ -73,9 +73,11 @@ t.test('objects in radosgw', radosgwAbsent, async (t) => {
     }
     write('expired')
     const store = opened(bucket, { credentials: new CredentialsFile(path) })
-    t.match(await store.put('rotated', contentOf(Buffer.from('x')), signal), { storeFault: 'credentials' })
+    t.match(await store.put('rotated', contentOf(Buffer.from('x')), { signal }), {
+      storeFault: 'credentials',
+    })
     write(server.credentials.secretAccessKey)
-    t.equal(await store.put('rotated', contentOf(Buffer.from('x')), signal), 'put')
+    t.equal(await store.put('rotated', contentOf(Buffer.from('x')), { signal }), 'put')
   })
 
   await t.test('a clock that is off by ten minutes, and by an hour', async (t) => {
@@ -85,7 +87,7 @@ t.test('objects in radosgw', radosgwAbsent, async (t) => {
       const patience = { headMs: 3000, stallMs: 3000, connectionsMax: 4 }
       const store = new S3Objects({ endpoint, region, bucket, credentials, ...patience }, clock)
       stores.push(store)
-      t.equal(await store.put(`clock${offMs}`, contentOf(Buffer.from('x')), signal), 'put')
+      t.equal(await store.put(`clock${offMs}`, contentOf(Buffer.from('x')), { signal }), 'put')
     }
   })
 
@@ -97,7 +99,7 @@ t.test('objects in radosgw', radosgwAbsent, async (t) => {
     const store = new S3Objects({ endpoint, region, bucket, credentials, ...patience }, clock)
     stores.push(store)
     for (const setMs of [-600_000, 600_000, 3_600_000, 0]) {
-      t.equal(await store.put(`set${setMs}`, contentOf(Buffer.from('x')), signal), 'put')
+      t.equal(await store.put(`set${setMs}`, contentOf(Buffer.from('x')), { signal }), 'put')
       offMs = setMs
       const theirs = clock.now() + store.aheadMs
       t.ok(Math.abs(theirs - Date.now()) < 2000, `off by ${theirs - Date.now()} ms`)
@@ -107,19 +109,19 @@ t.test('objects in radosgw', radosgwAbsent, async (t) => {
   await t.test('a store that hangs ends every request in its time, and is left alone then', async (t) => {
     const inner = opened(bucket, { headMs: 300, stallMs: 300 })
     const store = new GuardedObjects(inner, { ...guardDefaults, restMs: 300 }, unmetered, systemClock)
-    await store.put('kept', contentOf(Buffer.from('kept')), signal)
+    await store.put('kept', contentOf(Buffer.from('kept')), { signal })
     await suspend(server.gateway)
     const beganMs = performance.now()
-    const answers = await Promise.all([1, 2, 3].map(() => store.get('kept', undefined, signal)))
+    const answers = await Promise.all([1, 2, 3].map(() => store.get('kept', undefined, { signal })))
     t.ok(answers.every((answer) => isRefusal(answer) && answer.refused === 'late'))
     t.ok(performance.now() - beganMs < 2000)
     t.equal(store.fault('read'), 'away')
     const restedMs = performance.now()
-    t.match(await store.get('kept', undefined, signal), { refused: 'busy' })
+    t.match(await store.get('kept', undefined, { signal }), { refused: 'busy' })
     t.ok(performance.now() - restedMs < 100, 'at once')
     server.gateway.kill('SIGCONT')
     for (let turn = 0; turn < 100; turn += 1) {
-      const found = await store.get('kept', undefined, signal)
+      const found = await store.get('kept', undefined, { signal })
       if (isRefusal(found)) await new Promise((resolve) => systemClock.after(50, () => resolve(undefined)))
       else {
         t.equal((await bytesOf(found)).toString(), 'kept')

@@ -1,6 +1,7 @@
 import { Backoff } from '../../actor/backoff.js'
 import type { Clock } from '../../actor/clock.js'
 import { FairSlots, type Release } from '../../actor/fair-slots.js'
+import type { Requester } from '../../actor/requester.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Window } from '../source-messages.js'
 import {
@@ -57,8 +58,8 @@ interface Side {
 }
 
 /**
- * A store behind bounds: so many requests at once, none while it fails, reads and writes apart. A body occupies its slot until it
- * is over.
+ * A store behind bounds: so many requests at once, by turns of clients; none while it fails; reads and writes apart. A body
+ * occupies its slot until it is over.
  */
 export class GuardedObjects implements ObjectStore {
   readonly #sides: Readonly<Record<StoreSide, Side>>
@@ -90,27 +91,30 @@ export class GuardedObjects implements ObjectStore {
     return this.#sides[side].rest.leftMs
   }
 
-  async get(key: string, window: Window | undefined, signal: AbortSignal): Promise<ObjectBody | Refusal> {
-    const slot = await this.#begin('read', signal)
+  async get(key: string, window: Window | undefined, requester: Requester): Promise<ObjectBody | Refusal> {
+    const { signal } = requester
+    const slot = await this.#begin('read', requester)
     if (isRefusal(slot)) return slot
-    const found = await this.#metered('get', 'read', signal, () => this.inner.get(key, window, signal))
+    const found = await this.#metered('get', 'read', signal, () => this.inner.get(key, window, requester))
     if (!isRefusal(found)) return this.#held(found, slot, signal)
     slot()
     return found
   }
 
   head(key: string, signal: AbortSignal): Promise<ObjectHead | Refusal> {
-    return this.#whole('head', 'read', signal, () => this.inner.head(key, signal))
+    return this.#whole('head', 'read', { signal }, () => this.inner.head(key, signal))
   }
 
-  async put(key: string, content: ObjectContent, signal: AbortSignal): Promise<'put' | 'exists' | Refusal> {
-    const done = await this.#whole('put', 'write', signal, () => this.inner.put(key, content, signal))
+  async put(key: string, content: ObjectContent, requester: Requester): Promise<'put' | 'exists' | Refusal> {
+    const done = await this.#whole('put', 'write', requester, () => this.inner.put(key, content, requester))
     if (done === 'put') this.meters.sent(content.sizeBytes)
     return done
   }
 
   async putLarge(key: string, content: LargeContent, signal: AbortSignal): Promise<'put' | Refusal> {
-    const done = await this.#whole('put', 'write', signal, () => this.inner.putLarge(key, content, signal))
+    const done = await this.#whole('put', 'write', { signal }, () =>
+      this.inner.putLarge(key, content, signal),
+    )
     if (done === 'put') this.meters.sent(content.sizeBytes)
     return done
   }
@@ -120,7 +124,7 @@ export class GuardedObjects implements ObjectStore {
     isLeft: (key: string) => boolean,
     signal: AbortSignal,
   ): Promise<number | Refusal> {
-    return this.#whole('list', 'write', signal, () => this.inner.dropParts(prefix, isLeft, signal))
+    return this.#whole('list', 'write', { signal }, () => this.inner.dropParts(prefix, isLeft, signal))
   }
 
   get aheadMs(): number {
@@ -128,34 +132,34 @@ export class GuardedObjects implements ObjectStore {
   }
 
   list(prefix: string, after: string | undefined, signal: AbortSignal): Promise<ObjectPage | Refusal> {
-    return this.#whole('list', 'read', signal, () => this.inner.list(prefix, after, signal))
+    return this.#whole('list', 'read', { signal }, () => this.inner.list(prefix, after, signal))
   }
 
   remove(key: string, signal: AbortSignal): Promise<'removed' | Refusal> {
-    return this.#whole('remove', 'write', signal, () => this.inner.remove(key, signal))
+    return this.#whole('remove', 'write', { signal }, () => this.inner.remove(key, signal))
   }
 
   close(): Promise<void> {
     return this.inner.close()
   }
 
-  async #begin(side: StoreSide, signal: AbortSignal): Promise<Release | Refusal> {
+  async #begin(side: StoreSide, { client, signal }: Requester): Promise<Release | Refusal> {
     const { slots, rest } = this.#sides[side]
     if (rest.isOn) return refuse('busy', 'upstream', 'the object store failed; it is tried again soon')
     if (rest.isDue) rest.hold(trialMs)
-    return slots.wait('', signal)
+    return slots.wait(client, signal)
   }
 
   async #whole<T>(
     operation: StoreOperation,
     side: StoreSide,
-    signal: AbortSignal,
+    requester: Requester,
     act: () => Promise<T | Refusal>,
   ): Promise<T | Refusal> {
-    const slot = await this.#begin(side, signal)
+    const slot = await this.#begin(side, requester)
     if (isRefusal(slot)) return slot
     try {
-      return await this.#metered(operation, side, signal, act)
+      return await this.#metered(operation, side, requester.signal, act)
     } finally {
       slot()
     }

@@ -1,3 +1,4 @@
+import type { Requester } from '../../actor/requester.js'
 import type { Refusal } from '../../format/refusal.js'
 import type { Window } from '../source-messages.js'
 
@@ -65,10 +66,10 @@ export interface ObjectPage {
  * itself is at fault. Nothing waits without an end. What it answers is what a stranger says.
  */
 export interface ObjectStore {
-  get(key: string, window: Window | undefined, signal: AbortSignal): Promise<ObjectBody | Refusal>
+  get(key: string, window: Window | undefined, requester: Requester): Promise<ObjectBody | Refusal>
   head(key: string, signal: AbortSignal): Promise<ObjectHead | Refusal>
   /** `exists`: only with `isNew`. */
-  put(key: string, content: ObjectContent, signal: AbortSignal): Promise<'put' | 'exists' | Refusal>
+  put(key: string, content: ObjectContent, requester: Requester): Promise<'put' | 'exists' | Refusal>
   /** Puts an object in parts. Nobody sees it before it is whole. */
   putLarge(key: string, content: LargeContent, signal: AbortSignal): Promise<'put' | Refusal>
   /** Removes parts of objects that were never made whole, where `isLeft` says so of their keys. Resolves with their number. */

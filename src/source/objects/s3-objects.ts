@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import type { Clock } from '../../actor/clock.js'
+import type { Requester } from '../../actor/requester.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { bytesPerSecondMin } from '../../http/sender-pace.js'
 import type { Window } from '../source-messages.js'
@@ -72,7 +73,7 @@ export class S3Objects implements ObjectStore {
     return this.#theirsMs === undefined ? 0 : this.clock.monotonic() + this.#theirsMs - this.clock.now()
   }
 
-  async get(key: string, window: Window | undefined, signal: AbortSignal): Promise<ObjectBody | Refusal> {
+  async get(key: string, window: Window | undefined, { signal }: Requester): Promise<ObjectBody | Refusal> {
     const range = window === undefined ? {} : { headers: { range: `bytes=${window.start}-${window.end}` } }
     const answer = await this.#ask({ method: 'GET', key, ...range }, signal)
     if (isRefusal(answer)) return answer
@@ -98,7 +99,7 @@ export class S3Objects implements ObjectStore {
     )
   }
 
-  async put(key: string, content: ObjectContent, signal: AbortSignal): Promise<'put' | 'exists' | Refusal> {
+  async put(key: string, content: ObjectContent, { signal }: Requester): Promise<'put' | 'exists' | Refusal> {
     const { contentType, metadata = {}, isNew, sizeBytes, sha256 } = content
     const headers = {
       'content-length': String(sizeBytes),

@@ -31,7 +31,7 @@ export function putBytes(
   signal: AbortSignal,
 ): Promise<'put' | 'exists' | Refusal> {
   const content = { sizeBytes: bytes.length, sha256: sha256Of(bytes), bytes: () => [bytes] }
-  return store.put(key, isNew ? { ...content, isNew } : content, signal)
+  return store.put(key, isNew ? { ...content, isNew } : content, { signal })
 }
 
 /** Pages of keys that begin with `prefix`, from behind `after` on. A refusal is the last. */

@@ -85,7 +85,7 @@ export class OpenPack {
     const name = randomBytes(16).toString('hex')
     const bytes = Buffer.concat(this.#parts, this.#sizeBytes)
     const content = { sizeBytes: bytes.length, sha256: sha256Of(bytes), bytes: () => [bytes] }
-    const put = await this.store.put(this.keys.pack(name), content, signal)
+    const put = await this.store.put(this.keys.pack(name), content, { signal })
     if (isRefusal(put)) return put
     this.#stored = name
     this.#parts = []

@@ -34,7 +34,7 @@ export class PackFollower {
   async #read(signal: AbortSignal): Promise<Refusal | undefined> {
     for (;;) {
       const number = this.records.last + 1
-      const found = await this.store.get(this.keys.directory(number), undefined, signal)
+      const found = await this.store.get(this.keys.directory(number), undefined, { signal })
       if (isRefusal(found)) return found.refused === 'unknown' ? undefined : found
       const bytes = found.sizeBytes > listingMaxBytes ? undefined : await wholeObject(found, listingMaxBytes)
       if (bytes === undefined) found.drop()

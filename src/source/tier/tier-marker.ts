@@ -39,7 +39,7 @@ export async function readMarker(
   signal: AbortSignal,
 ): Promise<{ readonly marker: TierMarker; readonly isReadOnly: boolean } | TierMismatch | Refusal> {
   for (let attempt = 0; ; attempt += 1) {
-    const found = await store.get(keys.marker, undefined, signal)
+    const found = await store.get(keys.marker, undefined, { signal })
     if (isRefusal(found) && (found.refused !== 'unknown' || attempt > 0)) return found
     if (isRefusal(found)) {
       const made: TierMarker = { format: 1, store: randomBytes(16).toString('hex'), network }

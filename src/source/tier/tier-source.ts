@@ -89,7 +89,7 @@ export class TierSource implements Source {
     const window = { start: offset + cut.start, end: offset + cut.end }
     const object = namedObject(place.pack)
     const key = object === undefined ? keys.pack(place.pack) : keys.object(object)
-    const found = await store.get(key, window, signal)
+    const found = await store.get(key, window, { client: wanted.client, signal })
     if (!isRefusal(found)) return this.#found(wanted, described, found, place.pack)
     if (found.refused === 'unknown' || found.refused === 'unsatisfiable') {
       wrong(wanted.id, place.pack, found.refused === 'unknown')
@@ -100,14 +100,15 @@ export class TierSource implements Source {
 
   async #object(wanted: Wanted, signal: AbortSignal): Promise<Found | Refusal> {
     const { store, keys } = this.parts
+    const requester = { client: wanted.client, signal }
     const key = keys.object(wanted.id)
     if (wanted.window === undefined) {
-      const found = await store.get(key, undefined, signal)
+      const found = await store.get(key, undefined, requester)
       return isRefusal(found) ? found : this.#found(wanted, describe(found), found, undefined)
     }
     // Where the payload begins is not known before: so much more is requested that it is within what comes.
     const { start, end } = wanted.window
-    const wide = await store.get(key, { start, end: end + headerUsualBytes }, signal)
+    const wide = await store.get(key, { start, end: end + headerUsualBytes }, requester)
     if (isRefusal(wide)) return wide
     const described = describe(wide)
     const cut = cutOf(described, wanted.window)
@@ -121,7 +122,7 @@ export class TierSource implements Source {
       return this.#found(wanted, described, { ...wide, body }, undefined)
     }
     wide.drop()
-    const found = await store.get(key, cut, signal)
+    const found = await store.get(key, cut, requester)
     return isRefusal(found) ? found : this.#found(wanted, described, found, undefined)
   }
 

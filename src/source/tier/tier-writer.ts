@@ -314,7 +314,7 @@ export class TierWriter {
         ...(contentType === '' ? {} : { contentType }),
         metadata: metadataOf(object),
       }
-      const done = isThere ? 'exists' : await store.put(key, content, signal)
+      const done = isThere ? 'exists' : await store.put(key, content, { signal })
       if (isRefusal(done)) {
         put('failed', 1)
         return done

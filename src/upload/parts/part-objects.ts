@@ -83,7 +83,7 @@ export class PartObjects implements PartStore {
     { path, start, size, sha256 }: CameIn,
   ): Promise<Refusal | undefined> {
     const { store, uploads, records } = this.parts
-    const { signal } = this.#closing
+    const requester = { client: this.#clientOf(upload), signal: this.#closing.signal }
     try {
       // A row that is not there yet takes no parts.
       await records.written(upload)
@@ -91,14 +91,14 @@ export class PartObjects implements PartStore {
       const object = `${String(namedMs).padStart(15, '0')}-${randomBytes(12).toString('hex')}`
       const content = { sizeBytes: size, sha256, bytes: () => bytesOf(path), isNew: true }
       // `exists`: the answer to an earlier try of the same request was lost.
-      const put = await store.put(this.#key(upload, object), content, signal)
+      const put = await store.put(this.#key(upload, object), content, requester)
       if (isRefusal(put)) return refuse('busy', 'self', `a part was not kept: ${put.message}`)
       const replaced = await uploads.addPart(
         upload,
         { start, size, object },
         writer,
         namedMs,
-        this.#clientOf(upload),
+        requester.client,
       )
       if (typeof replaced === 'string') void this.#removeObjects(upload, [replaced])
       if (replaced === undefined) void this.#removeObjects(upload, [object])
@@ -142,7 +142,8 @@ export class PartObjects implements PartStore {
 
   /** The bytes of a part; a refusal is the last word. */
   async *#read(upload: string, { object, size }: UploadPart): AsyncGenerator<Uint8Array | Refusal> {
-    const found = await this.parts.store.get(this.#key(upload, object), undefined, this.#closing.signal)
+    const requester = { client: this.#clientOf(upload), signal: this.#closing.signal }
+    const found = await this.parts.store.get(this.#key(upload, object), undefined, requester)
     if (isRefusal(found) || found.sizeBytes !== size) {
       if (!isRefusal(found)) found.drop()
       yield isRefusal(found) && found.refused !== 'unknown' ? found : unreadable

@@ -26,7 +26,11 @@ export class GroupReader {
     const name = decodeGroupName(group)
     if (name === undefined || name.headBytes > groupHeadMaxBytes) return 'foreign'
     const { headBytes, totalBytes } = name
-    const found = await this.store.get(this.keys.group(group), { start: 0, end: headBytes - 1 }, this.signal)
+    const found = await this.store.get(
+      this.keys.group(group),
+      { start: 0, end: headBytes - 1 },
+      { signal: this.signal },
+    )
     if (isRefusal(found)) return found.refused === 'unknown' ? 'gone' : found
     const { part } = found
     if (found.sizeBytes !== totalBytes || part === undefined) {
@@ -43,7 +47,7 @@ export class GroupReader {
     const [first, last] = [entries[0], entries.at(-1)]
     if (first === undefined || last === undefined) return []
     const window = { start: first.offset, end: last.offset + last.sizeBytes - 1 }
-    const found = await this.store.get(this.keys.group(group), window, this.signal)
+    const found = await this.store.get(this.keys.group(group), window, { signal: this.signal })
     if (isRefusal(found)) return found
     return this.#kept(new Pieces(found.body[Symbol.asyncIterator]()), first.offset, entries)
   }

@@ -260,7 +260,7 @@ export class NeighbourFollower {
     const isWhole = totalBytes <= wholeMaxBytes
     const window = { start: 0, end: (isWhole ? totalBytes : directoryBytes) - 1 }
     const key = keys.group(group)
-    const found = await store.get(key, window, this.#abort.signal)
+    const found = await store.get(key, window, { signal: this.#abort.signal })
     if (isRefusal(found)) return found.refused === 'unknown' ? 'gone' : found
     const { part } = found
     const length = part === undefined ? 0 : part.end - part.start + 1

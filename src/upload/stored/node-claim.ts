@@ -67,7 +67,7 @@ export class NodeClaim {
   }
 
   async #read(signal: AbortSignal): Promise<string | Refusal> {
-    const found = await this.store.get(this.#key, undefined, signal)
+    const found = await this.store.get(this.#key, undefined, { signal })
     if (isRefusal(found)) return found
     const bytes = await wholeObject(found, claimMaxBytes)
     return isRefusal(bytes) ? bytes : bytes.toString('latin1')

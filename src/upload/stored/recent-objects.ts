@@ -1,3 +1,4 @@
+import type { Requester } from '../../actor/requester.js'
 import type { Refusal } from '../../format/refusal.js'
 import { refuse } from '../../format/refusal.js'
 import type { ObjectBody, ObjectStore } from '../../source/objects/object-store.js'
@@ -31,9 +32,9 @@ export class RecentObjects {
     this.#bytes -= held.length
   }
 
-  async get(key: string, window: Window | undefined, signal: AbortSignal): Promise<ObjectBody | Refusal> {
+  async get(key: string, window: Window | undefined, requester: Requester): Promise<ObjectBody | Refusal> {
     const held = this.#held.get(key)
-    if (held === undefined) return this.store.get(key, window, signal)
+    if (held === undefined) return this.store.get(key, window, requester)
     const { start, end } = window ?? { start: 0, end: held.length - 1 }
     if (start >= held.length) return refuse('unsatisfiable', 'client', 'the range is outside of the content')
     const part = { start, end: Math.min(end, held.length - 1) }

@@ -162,7 +162,7 @@ export class StoredGroups {
     const content = { sizeBytes: totalBytes, sha256: sha256Of(bytes), bytes: () => [bytes] }
     const { store, keys } = this.parts
     const { signal } = this.#abort
-    return this.#putNamed(head, totalBytes, items, (name) => store.put(keys.group(name), content, signal))
+    return this.#putNamed(head, totalBytes, items, (name) => store.put(keys.group(name), content, { signal }))
   }
 
   /** An object of its own, in parts where it is long: read from the disk as the store takes it. */

@@ -92,7 +92,7 @@ export class Takeovers {
   ): Promise<{ readonly machine: string | undefined } | Refusal> {
     const key = this.keys.takeover(name, number)
     if (!this.#read.has(key)) {
-      const found = await this.store.get(key, undefined, signal)
+      const found = await this.store.get(key, undefined, { signal })
       const bytes = isRefusal(found) ? found : await wholeObject(found, recordMaxBytes)
       if (isRefusal(bytes) && bytes.refused !== 'unknown') return bytes
       const [machine = '', seal = ''] = isRefusal(bytes) ? [] : bytes.toString('latin1').split(' ')
