@@ -112,11 +112,15 @@ export class OpenSales {
       if (answer?.status === 200)
         this.parts.logger.warn({ item, payment }, 'an upload was paid for: it is accepted')
     }
+    const isOver = new Promise<void>((resolve) => closing.addEventListener('abort', () => resolve()))
     while (!closing.aborted) {
       // One that takes long, such as a large bundle that is listed, keeps no other one waiting.
       for (const sale of this.sales.open()) {
         const { payment } = sale
-        if (driven.size >= drivenMax || driven.has(payment)) continue
+        if (driven.has(payment)) continue
+        // Each has its turn: those that never end do not keep the ones behind them from theirs.
+        if (driven.size >= drivenMax) await Promise.race([isOver, ...driven.values()])
+        if (closing.aborted) break
         driven.set(
           payment,
           act(sale).finally(() => driven.delete(payment)),

@@ -14,6 +14,8 @@ import {
 } from '../records/uploads.js'
 import { turnOf } from '../records/waiting-lines.js'
 import type { PlacesSeen } from '../stored/log-bytes.js'
+import { machineOf } from '../stored/machine-names.js'
+import { decodeGroupName } from '../stored/stored-keys.js'
 import type { BroughtItem } from '../stored/stored-recovery.js'
 
 /** 256 KiB: a hundred uploaders of anything smaller take 25 MiB of memory. */
@@ -141,7 +143,10 @@ function withoutFree({ free, ...item }: BroughtItem): AcceptedItem {
 function takeUpSale(sales: Sales, item: AcceptedItem, facts: SaleFacts): boolean {
   const sale = sales.find(facts.payment)
   if (sale === undefined) {
-    sales.begin({ ...facts, openedMs: item.receivedMs, itemId: item.id, item })
+    // Older releases did not write down which service had the sale: the name of the group states its machine.
+    const node = decodeGroupName(item.stored ?? '')?.node ?? ''
+    const named = facts.service === undefined && node !== '' ? { service: machineOf(node) } : {}
+    sales.begin({ ...facts, ...named, openedMs: item.receivedMs, itemId: item.id, item })
     return true
   }
   return sale.item !== undefined && isSamePlace(sale.item.place, item.place)

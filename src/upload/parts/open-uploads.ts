@@ -19,6 +19,9 @@ const sweepAgainMs = 50
 /** Failed uploads whose states are still reported; the oldest are forgotten first. */
 const failedMax = 10_000
 
+/** An upload whose item may be accepted somewhere is tried for so long: a machine may be away for days. */
+const begunLivesMs = 7 * 24 * 3600_000
+
 export interface OpenUploadsParts extends FinishingParts {
   readonly logger: Log
 }
@@ -310,14 +313,17 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
 
   /** Whether something is still to be done about an open one that is due: then it is looked at again. */
   #keeps(record: MultipartRecord): boolean {
-    const { clock, paid, records } = this.parts
+    const { clock, paid, records, logger } = this.parts
     if (!this.#isTried(record.id) && this.#finishing.endAccepted(record) !== undefined) return true
     const isExpired = this.#isExpired(record)
     const isOwed = record.paid !== undefined && record.paid.endedMs === undefined
     if (isExpired && !isOwed) return false
     const later = { ...record, dueMs: clock.now() + sweepEveryMs }
     // What was paid for and never used becomes credits first; what may be accepted somewhere is finished.
-    const isUnused = isExpired && record.begunItem === undefined
+    const isFinished = record.begunItem !== undefined && clock.now() - record.createdMs < begunLivesMs
+    const isUnused = isExpired && !isFinished
+    if (isUnused && record.begunItem !== undefined)
+      logger.error({ id: record.id, item: record.begunItem }, 'a paid upload in parts could not be finished')
     records.put(isUnused ? owing(later, 'refund') : later)
     if (isUnused) paid?.settleOwed(record)
     else paid?.watchPayment(record, this)

@@ -2,9 +2,10 @@ import type { UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import type { MultipartRecord } from './multipart-record.js'
 
-/** Who uploads, as a record has it: what is undefined was not written down. */
+/** Who uploads, as a record has it: what is undefined was not written down. Older releases named the address `range`. */
 export function uploaderIn({ uploader }: MultipartRecord): Uploader {
-  return { address: undefined, token: undefined, paidBy: [], ...uploader }
+  const { range, ...known }: Partial<Uploader> & { readonly range?: string } = uploader ?? {}
+  return { address: range, token: undefined, paidBy: [], ...known }
 }
 
 /** What an answer decides; undefined: nothing, it may be tried again. */

@@ -146,6 +146,23 @@ t.test('a sale that takes long keeps no other one waiting', async (t) => {
   t.same(resumed, ['slow', 'quick'])
 })
 
+t.test('sales that stay open keep no others from their turns', async (t) => {
+  const all = Array.from({ length: 40 }, (_, at) => String(at))
+  const open = all.map((payment) => ({ payment, units: '1', bytes: 1, request: id, openedMs: 0, itemId: id }))
+  const sales = { open: () => open } as never
+  const selling = new OpenSales({ sales, log: {} as never, logger: silentLog, clock: hasty })
+  const closing = new AbortController()
+  const resumed = new Set<string>()
+  const over = selling.drive(async ({ payment }) => {
+    resumed.add(payment)
+    return undefined
+  }, closing.signal)
+  await eventually('all are driven', () => resumed.size === all.length)
+  closing.abort()
+  await over
+  t.equal(resumed.size, all.length)
+})
+
 t.test('who takes over a sale continues it in the name of the service that began it', async (t) => {
   const names: unknown[] = []
   const outcome: UsdcPort['outcome'] = async ({ service }) => {

@@ -12,6 +12,7 @@ import { type MultipartRecord, uploadLivesMs } from '../../../src/upload/parts/m
 import { MultipartRecords } from '../../../src/upload/parts/multipart-records.js'
 import { OpenUploads, type OpenUploadsParts } from '../../../src/upload/parts/open-uploads.js'
 import { PartFiles } from '../../../src/upload/parts/part-files.js'
+import { uploaderIn } from '../../../src/upload/parts/upload-outcome.js'
 import { openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
 import { HeldRoom, sharesOfParts, sharesOfRequests } from '../../../src/upload/room/held-room.js'
 import { eventually } from '../../eventually.js'
@@ -103,6 +104,16 @@ function fill(environment: Environment, count: number, more: (at: number) => Par
     }
   })
 }
+
+t.test('the address of an uploader is read in the words of older releases, too', (t) => {
+  const record = { uploader: { range: '203.0.113.7', paidBy: ['w'] } } as unknown as MultipartRecord
+  t.strictSame(uploaderIn(record), { address: '203.0.113.7', token: undefined, paidBy: ['w'] })
+  const known = {
+    uploader: { address: '203.0.113.8', token: 'solana', paidBy: [] },
+  } as unknown as MultipartRecord
+  t.strictSame(uploaderIn(known), known.uploader)
+  t.end()
+})
 
 t.test('a beginning reads as little with many records as with none', async (t) => {
   const counted = countedReads(tablesOf(t))
