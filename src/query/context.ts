@@ -207,7 +207,7 @@ export class QueryContext {
   }
 
   async #load(id: Id, row: Row): Promise<SignedHeader | undefined> {
-    const header = await Promise.race([this.source.header(id, row), this.#deadline()])
+    const header = await Promise.race([this.source.header(id, row, this.effort.client), this.#deadline()])
     if (header !== undefined && !isRefusal(header)) return header
     this.#isUnavailable(id, 'their content cannot be reached in time')
     return undefined

@@ -12,9 +12,9 @@ export interface SignedHeader {
 export interface HeaderSource {
   /**
    * Never rejects. A header whose signature does not hash to `id` is a refusal, not an answer. `row`: what is known of it
-   * already.
+   * already. `client`: whose turns a call to a node takes.
    */
-  header(id: Id, row?: Row): Promise<SignedHeader | Refusal>
+  header(id: Id, row?: Row, client?: string): Promise<SignedHeader | Refusal>
 }
 
 /** Nothing to read from: what the index does not keep is unavailable. */

@@ -17,12 +17,12 @@ export class MinedHeaders implements HeaderSource {
     private readonly chain: Pick<Chain, 'transaction'>,
   ) {}
 
-  async header(id: Id, given?: Row): Promise<SignedHeader | Refusal> {
+  async header(id: Id, given?: Row, client?: string): Promise<SignedHeader | Refusal> {
     const known = await this.known.header(id)
     if (!isRefusal(known) || known.refused !== 'unknown') return known
     const row = given ?? this.index.row(idBytes(id), false)
     if (row === undefined || row.isItem || row.height === undefined) return known
-    const mined = await this.chain.transaction(id, { signed: false })
+    const mined = await this.chain.transaction(id, { signed: false, client })
     return isRefusal(mined) ? mined : { signature: mined.signature, owner: ownerOf(mined) }
   }
 }

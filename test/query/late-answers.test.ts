@@ -3,8 +3,11 @@ import { systemClock } from '../../src/actor/clock.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { ChainIndex } from '../../src/catalog/index-reader.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
+import type { Chain } from '../../src/chain/chain.js'
+import { refuse } from '../../src/format/refusal.js'
 import type { SignedHeader } from '../../src/query/headers.js'
 import { LateAnswers } from '../../src/query/late-answers.js'
+import { MinedHeaders } from '../../src/query/mined-headers.js'
 import { Answerer, type QueryAnswer } from '../../src/query/query-answerer.js'
 import { queryLimits } from '../../src/query/query-limits.js'
 import { collectGarbage } from '../collect-garbage.js'
@@ -81,4 +84,23 @@ t.test('what arrives is counted: no answer becomes larger than it may be', async
     t.match(errors, [{ extensions: { code: 'ANSWER_TOO_LARGE' } }])
     t.ok(text.length < 1000)
   }
+})
+
+t.test('a signature that only nodes have is fetched by turns of the client that queries', async (t) => {
+  const index = new ChainIndex(openCatalogTables(await manySegments()).environment, new Generations())
+  const absent = refuse('unknown', 'client', 'nothing here has it')
+  const clients: unknown[] = []
+  const transaction: Chain['transaction'] = async (_, { client } = {}) => {
+    clients.push(client)
+    return absent
+  }
+  const headers = new MinedHeaders({ header: async () => absent }, index, { transaction })
+  const answerer = new Answerer({ index, headers, clock: systemClock, limits: queryLimits })
+  const query = '{ transactions(first: 5) { edges { node { signature } } } }'
+  const request = { query, operationName: null, variables: null }
+  await answerer.answer(
+    request,
+    answerer.effort(() => false, '198.51.100.7'),
+  )
+  t.same(clients, Array(5).fill('198.51.100.7'))
 })
