@@ -1,5 +1,6 @@
 import { Backoff, type BackoffOptions } from '../../actor/backoff.js'
 import { type Clock, pause } from '../../actor/clock.js'
+import { greediest, type Holdings } from '../../actor/greediest.js'
 import { type AnySignal, signalOf } from '../../actor/lazy-signal.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
@@ -19,7 +20,7 @@ export interface PeerOptions extends RawOptions {
   /** Without an answer for so long one more gets the request, too. */
   readonly hedgeMs: number
   readonly hedgedMax: number
-  /** Answers under way from one peer. */
+  /** Answers under way from one peer. Beyond that one without a head makes room for a client that has fewer. */
   readonly concurrentMax: number
   /** What an answer or a failure changes of a weight from 1 to 100. */
   readonly weightDelta: number
@@ -36,6 +37,14 @@ const recoveryMs = 15 * 60_000
 /** Share of the youngest answer in the average time to a head: the last twenty answers or so count. */
 const youngest = 0.1
 
+/** A request without a head yet. */
+interface Headless {
+  readonly client: string
+  readonly attempt: AbortController
+}
+
+const byClient: Holdings<Headless> = { clientOf: ({ client }) => client, lead: 1, levels: 3, isNested: true }
+
 interface Peer {
   readonly url: string
   readonly rest: Backoff
@@ -45,6 +54,7 @@ interface Peer {
   /** When the weight was set (monotonic milliseconds). */
   weighedMs: number
   busy: number
+  readonly headless: Set<Headless>
 }
 
 /**
@@ -92,7 +102,15 @@ export class NetworkPeers implements Source {
     this.#client = new RawClient(name, options, clock)
     this.#peers = options.peers.map((url, index) => {
       const rest = new Backoff(options.rest, clock)
-      return { url, rest, index, weight: weight.start, weighedMs: clock.monotonic(), busy: 0 }
+      return {
+        url,
+        rest,
+        index,
+        weight: weight.start,
+        weighedMs: clock.monotonic(),
+        busy: 0,
+        headless: new Set(),
+      }
     })
     for (const peer of this.#peers) this.#weigh(peer, weight.start)
     this.#silence = new Backoff(options.rest, clock)
@@ -136,7 +154,7 @@ export class NetworkPeers implements Source {
     const signal = signalOf(ending)
     const eligible = this.#eligible(wanted)
     if (eligible.length === 0) return unknownEverywhere()
-    const waiting = this.#candidates(wanted.id, eligible)
+    const waiting = this.#candidates(wanted, eligible)
     if (waiting.length === 0) return refuse('upstream', 'upstream', 'no peer may get another request now')
     const verdicts = new Verdicts()
     const begunMs = this.clock.monotonic()
@@ -162,7 +180,7 @@ export class NetworkPeers implements Source {
       const peer = running.size < this.options.hedgedMax ? waiting.shift() : undefined
       if (peer !== undefined) {
         const attempt = new AbortController()
-        running.set(this.#ask(peer, wanted, AbortSignal.any([signal, attempt.signal]), verdicts), attempt)
+        running.set(this.#ask(peer, wanted, signal, attempt, verdicts), attempt)
       }
       const patience = new AbortController()
       const mayHedge = waiting.length > 0 && running.size < this.options.hedgedMax
@@ -193,12 +211,20 @@ export class NetworkPeers implements Source {
   async #ask(
     peer: Peer,
     wanted: Wanted,
-    signal: AbortSignal,
+    ending: AbortSignal,
+    attempt: AbortController,
     verdicts: Verdicts,
   ): Promise<RawFound | Refusal> {
+    const { client = '' } = wanted
+    if (peer.busy >= this.options.concurrentMax)
+      greediest(peer.headless, client, byClient)?.[0]?.attempt.abort()
     peer.busy += 1
+    const waiting = { client, attempt }
+    peer.headless.add(waiting)
     const begunMs = this.clock.monotonic()
+    const signal = AbortSignal.any([ending, attempt.signal])
     const found = await this.#client.request(peer.url, false, wanted, signal)
+    peer.headless.delete(waiting)
     if (isRefusal(found)) {
       peer.busy -= 1
       // Who does not have it is as good as any; who was left for another did nothing wrong.
@@ -234,10 +260,12 @@ export class NetworkPeers implements Source {
   }
 
   /** Peers that failed lately are left out, except where there are no others. */
-  #candidates(id: Id, eligible: readonly Peer[]): Peer[] {
+  #candidates({ id, client = '' }: Wanted, eligible: readonly Peer[]): Peer[] {
     const { concurrentMax, homesMax, candidatesMax } = this.options
     for (const peer of eligible) if (peer.weight < weight.start) this.#weigh(peer, this.#recovered(peer), 0)
-    const free = eligible.filter(({ busy }) => busy < concurrentMax)
+    const free = eligible.filter(({ busy, headless }) => {
+      return busy < concurrentMax || greediest(headless, client, byClient) !== undefined
+    })
     const well = free.filter(({ rest }) => !(rest.isDue && rest.isOn))
     const able = well.length > 0 ? well : free
     const chosen = able

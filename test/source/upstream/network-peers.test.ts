@@ -155,6 +155,25 @@ t.test('what no peer answers well puts none of them away', async (t) => {
   }
 })
 
+t.test('a client with many requests that wait for heads makes room for one with fewer', async (t) => {
+  const known = someId()
+  const server = await upstream((request, response) => {
+    if (request.url?.endsWith(known) !== true) return
+    response.writeHead(200, { 'content-length': 4, ...verified }).end('here')
+  })
+  const source = peersOf([server], { concurrentMax: 3 })
+  const ending = new AbortController()
+  const stranger = (): Promise<Found | Refusal> => source.open(wanted({ client: '10.0.0.1' }), ending.signal)
+  const openings = [stranger(), stranger(), stranger()]
+  t.equal(await textOf(await stranger()), 'upstream', 'its own requests do not')
+  t.equal(await textOf(await source.open(wanted({ id: known, client: '192.0.2.1' }), never)), 'here')
+  t.equal(await textOf((await openings[0]) as Found | Refusal), 'late', 'the one that has waited longest')
+  ending.abort()
+  await Promise.all(openings)
+  await source.close()
+  await server.close()
+})
+
 t.test('a failure does not count against a peer that answered another request meanwhile', async (t) => {
   const slow = someId()
   let isBegun = (): void => undefined
