@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import t from 'tap'
 import { openFallback } from '../../native/mapped/mapped-fallback.js'
-import { DamagedSegment, pageBytes } from '../../src/index/checked-file.js'
+import { DamagedSegment, type MappedPart, pageBytes } from '../../src/index/checked-file.js'
 import { IdSearch } from '../../src/index/id-search.js'
 import type { Segment } from '../../src/index/segment.js'
 import { scratch } from '../scratch.js'
@@ -75,6 +75,50 @@ t.test('it says of no segment without mapped memory that it lacks an id', async 
   const search = new IdSearch(copies)
   t.equal(compareAll(search, copies), (parts.flat().length + absent.length) * segments.length)
   for (const copy of copies) copy.close()
+})
+
+t.test('no byte is read of a page that was not compared with its checksum', (t) => {
+  const unread = new Set<string>()
+  // Reads of such a page end the program where its disk fails.
+  const watched = (segment: Segment): Segment => {
+    const part = (start: number, end: number): MappedPart | undefined => {
+      const found = segment.file.part(start, end)
+      if (found === undefined) return undefined
+      const get = (bytes: Uint8Array, index: string): unknown => {
+        const page = found.page + Math.floor(Number(index) / pageBytes)
+        if (found.sound[page] !== 1) unread.add(`page ${page} of ${segment.file.path}`)
+        return bytes[Number(index)]
+      }
+      return { ...found, bytes: new Proxy(found.bytes, { get }) }
+    }
+    const file = {
+      part,
+      want: (start: number, end: number) => segment.file.want(start, end),
+      at: (start: number, end: number) => segment.file.at(start, end),
+      get bytes() {
+        return segment.file.bytes
+      },
+    }
+    return Object.create(segment, { file: { value: file } }) as Segment
+  }
+  // The last one has many ids in one bucket, and none in the others.
+  for (const { file } of [...segments, withIds(100_000, idsAlike(3000, 8))]) {
+    const pages = Array.from({ length: file.pages }, (_, page) => page)
+    for (const order of [pages, [...pages].reverse()]) {
+      const copy = opened(file.path)
+      const search = new IdSearch([watched(copy)])
+      for (const page of order) {
+        copy.file.check(page)
+        for (const id of absent) {
+          search.begin(id)
+          search.mayHave(0)
+        }
+      }
+      copy.close()
+    }
+  }
+  t.same([...unread], [])
+  t.end()
 })
 
 t.test('a damaged page of ids is never believed', async (t) => {
