@@ -20,6 +20,7 @@ import {
 
 const removalsKey = Buffer.from('removed rows')
 const noId = Buffer.alloc(32)
+const noSearch = new IdSearch([])
 
 /** What all segments have together. */
 export interface SegmentTotals {
@@ -59,8 +60,8 @@ export class IndexSegments {
   #live: readonly LiveSegment[] = []
   #changes = -1
   /** Looks for ids in `#searched`. */
-  #search = new IdSearch([])
-  #searched: readonly LiveSegment[] = this.#live
+  #search = noSearch
+  #searched: readonly LiveSegment[] | undefined
   #isFresh = false
   /** Only this thread changes them, and says so with `changed`: it need not ask. */
   isOwn = false
@@ -89,6 +90,9 @@ export class IndexSegments {
         : undefined
       return { number, segment, isRemoved, span: spanOf(segment) }
     })
+    // It holds the mapped memory of segments, and a removed file keeps its disk space as long as that.
+    this.#search = noSearch
+    this.#searched = undefined
     this.#changes = changes
     this.#isFresh = true
     return this.#live
