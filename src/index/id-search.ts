@@ -59,7 +59,8 @@ export class IdSearch {
       if (count > fewEntries || (count > 0 && !isSound(entries, from, from + count * entryBytes - 1)))
         continue
       counts[at] = count
-      touched ^= entries.bytes[from] as number
+      // Without entries, `from` is a byte of whichever page comes next.
+      if (count > 0) touched ^= entries.bytes[from] as number
     }
     this.#prefix = prefix
     this.touched = touched
@@ -73,9 +74,9 @@ export class IdSearch {
       const ids = all[at]
       starts[at] = -1
       if (ids === undefined) continue
-      const { bytes, at: cells, sound, page } = ids.buckets
-      const cell = cells + (first >>> ids.shift) * 4
-      if (sound[page + (cell >>> pageShift)] === 1) starts[at] = wordAt(bytes, cell)
+      const { buckets, shift } = ids
+      const cell = buckets.at + (first >>> shift) * 4
+      if (isSound(buckets, cell, cell + 3)) starts[at] = wordAt(buckets.bytes, cell)
       else areKnown = false
     }
     return areKnown
