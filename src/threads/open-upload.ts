@@ -1,4 +1,4 @@
-import { systemClock } from '../actor/clock.js'
+import { systemClock, withinTime } from '../actor/clock.js'
 import { createLog } from '../actor/log.js'
 import { addressOf } from '../actor/mailbox-address.js'
 import type { OpenThread } from '../actor/run-thread.js'
@@ -42,6 +42,9 @@ import { openUploadEndpoints, type UploadEndpoints } from './upload-endpoints.js
 import type { UploadGiven, UploadReady } from './upload-given.js'
 import { bundlingRules, freeRules, itemMaxBytes, sandboxRules, uploadFolders } from './upload-options.js'
 import { openUploadRecords, type UploadRecords, type UploadTools, uploadTools } from './upload-records.js'
+
+/** At its end the service does not wait longer for sales that are being continued. */
+const drivingMs = 5000
 
 /** What the parts of the upload service stand on. */
 interface UploadParts {
@@ -96,7 +99,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
   const bundling = openBundling(parts, endpoints)
   bundling.start()
   const telling = startTelling(records, intake)
-  void openSales.drive((sale) => intake.resumeIdle(sale), closing.signal)
+  const driving = openSales.drive((sale) => intake.resumeIdle(sale), closing.signal)
   const listener = listen(parts, endpoints, bundling.desk)
   await listener.listening
   return {
@@ -111,7 +114,8 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
       await parts.shared?.close()
       await bundling.close()
       await records.webhooks?.stop()
-      await telling
+      // A sale between two steps writes to log and tables. One that waits for others longer goes on after the next start.
+      await Promise.all([telling, withinTime(systemClock, drivingMs, driving, undefined)])
       await records.itemLog.close()
       await accepting.closePayment()
       await accepting.close()
