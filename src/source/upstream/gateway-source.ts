@@ -70,7 +70,11 @@ export class GatewaySource implements Source {
    */
   async open(wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> {
     const waiting = this.#candidates(wanted)
-    const leftAtMs = this.#leavesSilent(waiting)
+    const patientUntilMs = this.clock.monotonic() + this.options.headMs / 2
+    /** One that was not silent lately does not have it. */
+    let isAnswered = false
+    // Strangers can make all gateways silent by ids that they are slow about: then they have half of the longest wait.
+    const leftAtMs = (nowMs: number): number => (isAnswered ? nowMs : Math.max(nowMs, patientUntilMs))
     const running = new Set<Attempt>()
     let refusal: Refusal | undefined
     for (let atOnce = 1; ; ) {
@@ -90,23 +94,13 @@ export class GatewaySource implements Source {
         for (const attempt of running) this.#lose(attempt)
         return first.outcome
       }
+      isAnswered ||= first.attempt.trial.limitMs === undefined && first.outcome.refused === 'unknown'
       refusal = weightier(refusal, first.outcome)
     }
   }
 
   async close(): Promise<void> {
     await this.#client.close()
-  }
-
-  /**
-   * When a request leaves a gateway that was silent lately, as a function of the end of its short limit, in monotonic ms: at once
-   * where one that answers waits for the place. Otherwise half of the longest wait for a head has passed since the request began,
-   * because strangers can make all gateways silent by ids that they are slow about.
-   */
-  #leavesSilent(waiting: readonly Listed[]): (nowMs: number) => number {
-    const patientUntilMs = this.clock.monotonic() + this.options.headMs / 2
-    return (nowMs) =>
-      waiting.some(({ health }) => !health.isBehind) ? nowMs : Math.max(nowMs, patientUntilMs)
   }
 
   #begin(listed: Listed, leftAtMs: (nowMs: number) => number, wanted: Wanted, ending: AnySignal): Attempt {
