@@ -52,6 +52,7 @@ interface Running {
   readonly party: string
   readonly isAgain: boolean
   readonly isSuspect: boolean
+  readonly begunMs: number
   /** None is begun beside it until then. */
   readonly aloneUntilMs: number
 }
@@ -61,7 +62,7 @@ interface Running {
  *
  * Transactions may say that they are bundles and have no data. So what failed never has more than half of the places, the owners
  * of transactions have turns, and the last place is for an owner that has none. Bundles at which an earlier run of the program
- * ended (`OpeningMarks`) are opened after all others, one at a time; those at which several ended alone.
+ * ended (`OpeningMarks`) are opened after all others, one at a time; those at which several ended beside none that began lately.
  */
 export class Unbundler {
   readonly #abort = new AbortController()
@@ -113,10 +114,18 @@ export class Unbundler {
     const refused = tryWrite(() => agenda.line(clock.now()))
     for (let task = this.#next(); task !== undefined; task = this.#next()) this.#start(task)
     following.bundlesWaiting = agenda.count
-    const nextMs = agenda.nextMs
-    if (nextMs === undefined || this.#running.size >= this.options.atOnce) return
+    if (this.#running.size >= this.options.atOnce) return
     const leastMs = isRefusal(refused) ? diskMs : 100
-    this.#timer = clock.after(Math.min(Math.max(nextMs - clock.now(), leastMs), 60_000), () => this.wake())
+    const waitMs = Math.min((agenda.nextMs ?? Number.POSITIVE_INFINITY) - clock.now(), this.#runningShortMs())
+    if (waitMs === Number.POSITIVE_INFINITY) return
+    this.#timer = clock.after(Math.min(Math.max(waitMs, leastMs), 60_000), () => this.wake())
+  }
+
+  /** How long it takes until the next of those that run is a long one, which may let others begin; infinite where all are. */
+  #runningShortMs(): number {
+    const nowMs = this.parts.clock.monotonic()
+    const leftMs = [...this.#running.values()].map(({ begunMs }) => begunMs + aloneMs - nowMs)
+    return Math.min(...leftMs.filter((ms) => ms > 0))
   }
 
   #next(): Task | undefined {
@@ -132,8 +141,9 @@ export class Unbundler {
     const isLate = suspect !== undefined && nowMs - suspect.dueMs > suspectWaitMs
     const other = isLate ? undefined : this.#nextOther(running)
     if (other !== undefined || suspect === undefined) return other
-    // One end may have been the fault of another bundle beside it, or of none.
-    return running.length === 0 || marks.endsAt(keyName(suspect)) === 1 ? suspect : undefined
+    // One end may have been the fault of another bundle beside it, or of none. Beside what is only long any may be begun.
+    const areLong = running.every(({ begunMs }) => monotonicMs - begunMs >= aloneMs)
+    return areLong || marks.endsAt(keyName(suspect)) === 1 ? suspect : undefined
   }
 
   /** The next one that is no suspect. */
@@ -168,8 +178,10 @@ export class Unbundler {
     const { agenda, marks, clock } = this.parts
     const party = agenda.partyName(task)
     const ends = marks.endsAt(name)
-    const aloneUntilMs = ends > 1 ? clock.monotonic() + aloneMs : 0
-    this.#running.set(name, { work, party, isAgain: task.attempts > 0, isSuspect: ends > 0, aloneUntilMs })
+    const begunMs = clock.monotonic()
+    const aloneUntilMs = ends > 1 ? begunMs + aloneMs : 0
+    const [isAgain, isSuspect] = [task.attempts > 0, ends > 0]
+    this.#running.set(name, { work, party, isAgain, isSuspect, begunMs, aloneUntilMs })
   }
 
   /** Waits for the disk: opened again, a bundle is read again. False: the thread stops. */
