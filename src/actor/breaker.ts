@@ -30,15 +30,25 @@ export class Breaker {
     this.#atMs = clock.monotonic()
   }
 
+  /** Less than half of the calls that are allowed at once are left. */
+  get isScarce(): boolean {
+    this.#fill()
+    return this.#allowance < this.options.burst / 2
+  }
+
   /** True: the service may be called now, once. */
   take(): boolean {
+    this.#fill()
+    if (this.#rest.isOn || this.#allowance < 1) return false
+    this.#allowance -= 1
+    return true
+  }
+
+  #fill(): void {
     const { burst, perMinute } = this.options
     const nowMs = this.clock.monotonic()
     this.#allowance = Math.min(burst, this.#allowance + ((nowMs - this.#atMs) * perMinute) / 60_000)
     this.#atMs = nowMs
-    if (this.#rest.isOn || this.#allowance < 1) return false
-    this.#allowance -= 1
-    return true
   }
 
   /** Reports the outcome of a call. After a pause one failure is enough for the next pause. */

@@ -83,13 +83,15 @@ export class GatewayRoots implements RootLookup {
     if (isConfined(provenance, this.options)) return undefined
     const known = this.#remembered.get(id)
     if (known !== undefined && known.untilMs > this.clock.monotonic()) return known.hints
-    if (!this.#shares.may(client)) return undefined
+    const hasShare = this.#shares.may(client)
     let isCounted = false
     let isAnswered = false
     let found: Hints | undefined
     const isLed = trailKey(provenance, this.options) !== ''
     for (const gateway of this.#gateways) {
       const { url, breaker } = gateway
+      // Where calls are plenty nobody is short of any.
+      if (!hasShare && breaker.isScarce) continue
       if (signal.aborted || passed(url, provenance) || !breaker.take()) continue
       if (!isCounted) this.#shares.called(client)
       isCounted = true
