@@ -51,6 +51,11 @@ export class Breaker {
     this.#atMs = nowMs
   }
 
+  /** As of `Backoff`. */
+  wasWellSince(sinceMs: number): boolean {
+    return this.#rest.wasWellSince(sinceMs)
+  }
+
   /** Reports the outcome of a call. After a pause one failure is enough for the next pause. */
   tell(wasWell: boolean): void {
     if (wasWell) this.#rest.well()

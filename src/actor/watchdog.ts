@@ -48,7 +48,7 @@ interface Watched {
   silentMs: number
   /** Processor time when the first heartbeat was missed; undefined: none was. */
   cpuMs: number | undefined
-  /** Processor time at the last look that found more of it, and for how long it has not grown since. */
+  /** Processor time at the last look, and for how long it has not grown. */
   lastCpuMs: number
   restMs: number
   namedFor: Cause | undefined

@@ -33,7 +33,6 @@ class GuardedResolver implements Resolver {
   readonly remote: boolean
   readonly #rest: Backoff
   readonly #answered = new BoundedMap<string, Name>(answeredMax)
-  #answeredMs = Number.NEGATIVE_INFINITY
   #failedLast = ''
   #trying: Promise<void> | undefined
 
@@ -87,7 +86,7 @@ class GuardedResolver implements Resolver {
       return
     }
     // A failure for a request with a trail may be caused by the trail, so it does not count.
-    if (!isUntrailed(asking) || this.#answeredMs >= begunMs) return
+    if (!isUntrailed(asking) || this.#rest.wasWellSince(begunMs)) return
     // An aborted call does not count against the resolver, and neither does the same name failing repeatedly.
     const isRepeated = basename === this.#failedLast && !this.#rest.isDue
     if (asking.signal.aborted || isRepeated) return
@@ -97,7 +96,6 @@ class GuardedResolver implements Resolver {
   }
 
   #well(): void {
-    this.#answeredMs = this.clock.monotonic()
     this.#rest.well()
     this.#failedLast = ''
   }

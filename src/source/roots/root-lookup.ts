@@ -33,13 +33,6 @@ export interface RootLookup {
   find(id: Id, provenance: Provenance, signal: AbortSignal, client?: string): Promise<Hints | undefined>
 }
 
-interface Listed {
-  readonly url: string
-  readonly breaker: Breaker
-  /** Its last answer, by the monotonic clock. */
-  answeredMs: number
-}
-
 interface Remembered {
   readonly hints: Hints | undefined
   readonly untilMs: number
@@ -57,7 +50,7 @@ const offsetPaths = ['/ar-io/offsets/', '/gateway/offsets/']
  */
 export class GatewayRoots implements RootLookup {
   readonly #client: UpstreamClient
-  readonly #gateways: readonly Listed[]
+  readonly #gateways: readonly { readonly url: string; readonly breaker: Breaker }[]
   readonly #remembered: BoundedMap<Id, Remembered>
   readonly #own: OwnName
   readonly #shares: CallShares
@@ -70,11 +63,7 @@ export class GatewayRoots implements RootLookup {
     this.#remembered = new BoundedMap(options.rememberedMax)
     this.#client = new UpstreamClient({ headMs, stallMs: headMs, connectionsMax: 4 }, clock)
     this.#shares = new CallShares(breaker.perMinute, clock)
-    this.#gateways = gateways.map((url) => ({
-      url,
-      breaker: new Breaker(breaker, clock),
-      answeredMs: -Infinity,
-    }))
+    this.#gateways = gateways.map((url) => ({ url, breaker: new Breaker(breaker, clock) }))
     const [host] = ownHosts
     this.#own = { release, ...(host === undefined ? {} : { host }) }
   }
@@ -88,8 +77,7 @@ export class GatewayRoots implements RootLookup {
     let isAnswered = false
     let found: Hints | undefined
     const isLed = trailKey(provenance, this.options) !== ''
-    for (const gateway of this.#gateways) {
-      const { url, breaker } = gateway
+    for (const { url, breaker } of this.#gateways) {
       // Where calls are plenty nobody is short of any.
       if (!hasShare && breaker.isScarce) continue
       if (signal.aborted || passed(url, provenance) || !breaker.take()) continue
@@ -99,9 +87,8 @@ export class GatewayRoots implements RootLookup {
       const answer = await this.#ask(url, id, provenance, signal)
       if (signal.aborted) return undefined
       const isWell = answer !== 'away' && (answer !== 'refused' || isLed)
-      if (isWell) gateway.answeredMs = this.clock.monotonic()
       // What is refused to a client's trail says nothing about the gateway, nor does one id that takes it longer than others.
-      if (isWell || gateway.answeredMs < begunMs) breaker.tell(isWell)
+      if (isWell || !breaker.wasWellSince(begunMs)) breaker.tell(isWell)
       if (answer === 'away' || answer === 'refused') continue
       isAnswered = true
       // A root with the offset is better than a root alone, which is better than nothing.
