@@ -15,11 +15,11 @@ const external = ['lmdb', 'node-sqlite3-wasm', 'piscina']
  */
 const late = ['pg', 'ioredis', 'stripe', 'nodemailer', 'undici']
 
-/** Replaces each late package by an object whose getters load it. */
-const latePackages = {
+/** Replaces each of these packages by an object whose getters load it; a bundle with them has a `require`. */
+export const latePackages = (packages) => ({
   name: 'late packages',
   setup({ onResolve, onLoad }) {
-    const names = new RegExp(`^(${late.join('|')})$`)
+    const names = new RegExp(`^(${packages.join('|')})$`)
     onResolve({ filter: names }, ({ path, namespace, kind }) =>
       namespace === 'late' || kind === 'dynamic-import'
         ? { path, external: true }
@@ -35,7 +35,7 @@ const latePackages = {
       resolveDir: root,
     }))
   },
-}
+})
 
 /** What bundled packages in the older form find Node's parts and the late packages with. */
 const withRequire = `import { createRequire as requireOf } from 'node:module'\nconst require = requireOf(import.meta.url)`
@@ -93,7 +93,7 @@ export async function bundleProgram() {
       outdir,
       splitting,
       chunkNames: 'sluice-[hash]',
-      plugins: [latePackages, ownPlaces(outdir)],
+      plugins: [latePackages(late), ownPlaces(outdir)],
       external,
       banner: { js: withRequire },
       // The package's own imports name what is compiled already, whose places would be others.

@@ -1,5 +1,5 @@
 // Puts libraries that tests load into few files each: to read the 300 modules of `tap` takes a quarter of a second of processor
-// time in each of more than four hundred test files, and the network's upload library takes four seconds. Libraries of
+// time in each of nearly seven hundred test files, and the network's upload library takes four seconds. Libraries of
 // package.json are put below dist/test/node_modules, where tests find them before those of node_modules; those of test/clients
 // below dist/test/clients.
 import { createHash } from 'node:crypto'
@@ -7,9 +7,24 @@ import { existsSync } from 'node:fs'
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { latePackages } from './bundle-program.mjs'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const modules = `${root}dist/test/node_modules`
+
+/** Parts of `tap` that no test uses. With them, and with what only failures need, loading it took more than twice the time. */
+const unusedParts =
+  /^@tapjs\/(chdir|intercept|mock|node-serialize|snapshot|spawn|stdin|typescript|worker)$|react-element-to-jsx-string\.js$/
+const withoutUnused = {
+  name: 'without unused parts',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: unusedParts }, ({ path }) => ({ path, namespace: 'unused' }))
+    const contents = 'export const plugin = () => ({})\nexport const config = {}\nexport default undefined'
+    onLoad({ filter: unusedParts, namespace: 'unused' }, () => ({ contents }))
+  },
+}
+/** What `tap` needs to show a failure, or to remove a folder. */
+const lateParts = ['tap-yaml', 'diff', 'rimraf', 'jackspeak']
 
 /** What tests import of package.json, by package and path in it. All are built at once: what they share exists once. */
 const libraries = {
@@ -38,7 +53,7 @@ const __dirname = folderOf(__filename)`
 
 /** Builds `entryPoints` below `outdir`, unless it holds them already, made of the same versions in the same way. */
 async function bundle(outdir, lockFile, entryPoints, more = {}) {
-  const parts = [lockFile, fileURLToPath(import.meta.url)]
+  const parts = [lockFile, fileURLToPath(import.meta.url), `${root}bin/bundle-program.mjs`]
   const hash = createHash('sha256')
   for (const path of parts) hash.update(await readFile(path))
   const madeOf = hash.digest('hex')
@@ -85,7 +100,12 @@ const fileOf = (path) => (path === '.' ? 'index' : path.slice(2))
 export async function bundleTestLibraries() {
   const lockFile = `${root}package-lock.json`
   // tap leaves files below this name out of the stacks that it shows.
-  await bundle(`${modules}/@tapjs`, lockFile, { bundled: 'tap' })
+  const tapParts = {
+    plugins: [withoutUnused, latePackages(lateParts)],
+    minifyWhitespace: true,
+    minifySyntax: true,
+  }
+  await bundle(`${modules}/@tapjs`, lockFile, { bundled: 'tap' }, tapParts)
   await writePackage('tap', { '.': { bundle: '@tapjs/bundled.js', hasDefault: true } })
 
   const entryPoints = {}

@@ -1,11 +1,26 @@
 // Runs test files as programs of their own, some at the same time.
 import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 
 /** A file that has not ended by now never will; tests have time-outs of their own, which name what they waited for. */
 const patienceMs = 40 * 60_000
 /** Of what a file wrote, that much of each end is kept. */
 const keptCharacters = 2_000_000
+
+/**
+ * Node reads the certificates that this names at each start: 80 ms of processor time on a slow machine, for each of some thousand
+ * programs. Of the tests only npm asks servers with such certificates, and it has a setting of its own.
+ */
+const { NODE_EXTRA_CA_CERTS: certificates, ...surroundings } = process.env
+const ofNpm = certificates === undefined ? {} : { npm_config_cafile: certificates }
+
+/** What one file has made and others need, too, for example an empty database; it goes with this process. */
+const sharedFolder = mkdtempSync(join(tmpdir(), 'sluice-shared-'))
+// PostgreSQL has a user of its own.
+chmodSync(sharedFolder, 0o711)
+process.once('exit', () => rmSync(sharedFolder, { recursive: true, force: true }))
 
 /** Processor time of the programs that this process has started and seen end, with those that they started, in seconds. */
 function processorSeconds() {
@@ -56,7 +71,13 @@ export function ran(words, environment = {}) {
   return new Promise((resolve, reject) => {
     const startedMs = performance.now()
     const child = spawn(process.execPath, words, {
-      env: { TAP_TIMEOUT: '300', ...process.env, ...environment },
+      env: {
+        TAP_TIMEOUT: '300',
+        TEST_SHARED_FOLDER: sharedFolder,
+        ...ofNpm,
+        ...surroundings,
+        ...environment,
+      },
       stdio: ['ignore', 'pipe', 'pipe'],
       detached: true,
     })

@@ -5,6 +5,7 @@
 //
 //   --jobs=N             as many files at the same time
 //   --fail-skip          a test that is skipped has failed
+//   --costliest=N        at the end, the N files that took the most processor time
 //   --conditions=NAME    for Node: `fallback` runs them over the TypeScript fallbacks of the addons
 //
 // The tests import `tap`, but its runner is not used: it loads a module loader into each process and each of their threads, which took
@@ -120,6 +121,11 @@ for (const { file, isGood } of [...results.values()]) {
 }
 
 const last = [...results.values()]
+const costliest = Number(option('costliest') ?? 0)
+for (const { file, run } of last.toSorted((a, b) => b.run.seconds - a.run.seconds).slice(0, costliest))
+  process.stdout.write(
+    `# ${run.seconds.toFixed(1)} s of processor time in ${(run.ms / 1000).toFixed(1)} s: ${file}\n`,
+  )
 const sum = (of) => last.reduce((total, each) => total + of(each), 0)
 const wrong = last.filter(({ isGood }) => !isGood)
 for (const { file } of wrong) process.stdout.write(`# failed: ${file}\n`)

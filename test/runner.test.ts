@@ -58,6 +58,12 @@ t.test('all that pass is one line for each file', async (t) => {
   t.match(out, /^# 3 passed, 0 failed, 0 skipped in 2 files; /m)
 })
 
+t.test('the files that cost most are named last', async (t) => {
+  const { out } = await ran(t, ['good', 'tidy', '--costliest=1'])
+  t.match(out, /^# \d+\.\d s of processor time in \d+\.\d s: dist\/test\/(good\.test|tidy)\.js\n# 3 passed/m)
+  t.equal(out.match(/ s of processor time in /g)?.length, 1)
+})
+
 t.test('what is skipped is named, and fails where nothing may be skipped', async (t) => {
   const { code, out } = await ran(t, ['skipped'])
   t.equal(code, 0)

@@ -1,6 +1,6 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { Client } from 'pg'
@@ -72,8 +72,38 @@ export interface PostgresServer {
   wake(): void
 }
 
-/** The folder of a server that never ran, which takes more processor time to make than all that a test does with it. */
-let made: string | undefined
+/**
+ * A copy of the folder of a server that never ran, with this owner: to make one takes a second of processor time. The runner of
+ * the tests names a place where the first one is kept for all files.
+ */
+function copyOfNew(data: string, command: (program: string, words: readonly string[]) => void): void {
+  const place = process.env.TEST_SHARED_FOLDER ?? ownPlace()
+  const kept = join(place, 'postgres')
+  if (!existsSync(kept)) {
+    const draft = `${kept}.${process.pid}`
+    mkdirSync(draft, { mode: 0o777 })
+    chmodSync(draft, 0o777)
+    const made = join(draft, 'data')
+    const initdb = join(postgresFolder ?? '', 'initdb')
+    command(initdb, ['-D', made, '-U', 'sluice', '-A', 'trust', '--no-sync', '-E', 'UTF8'])
+    try {
+      renameSync(draft, kept)
+    } catch (error) {
+      // Another file has just made it.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOTEMPTY') throw error
+    }
+  }
+  command('cp', ['-a', `${kept}/data/.`, data])
+}
+
+let own: string | undefined
+
+/** For a file that runs alone. */
+function ownPlace(): string {
+  own ??= scratch('new-postgres')
+  chmodSync(own, 0o711)
+  return own
+}
 
 /** A server of its own on a free port, without a disk that is flushed unless `durable`. */
 export async function startPostgres(durable = false): Promise<PostgresServer> {
@@ -87,15 +117,10 @@ export async function startPostgres(durable = false): Promise<PostgresServer> {
     if (as.uid !== undefined && as.gid !== undefined) chownSync(path, as.uid, as.gid)
   }
   const env = { PATH: process.env.PATH ?? '', LC_ALL: 'C' }
-  const command = (program: string, words: readonly string[]) =>
+  const command = (program: string, words: readonly string[]): void => {
     execFileSync(program, words, { ...as, env, cwd: root, stdio: 'ignore' })
-  if (made === undefined) {
-    const initdb = join(postgresFolder, 'initdb')
-    command(initdb, ['-D', data, '-U', 'sluice', '-A', 'trust', '--no-sync', '-E', 'UTF8'])
-    const kept = join(root, 'made')
-    command('cp', ['-a', data, kept])
-    made = kept
-  } else command('cp', ['-a', `${made}/.`, data])
+  }
+  copyOfNew(data, command)
   const port = await freePort()
   const settings = [
     `port=${port}`,
