@@ -243,6 +243,9 @@ export type UsdcOutcome =
   | UsdcPaid
   | { readonly paid: false; readonly state: 'open' | 'unknown' | 'other' | 'failed' }
 
+/** Nobody refunds a payment for so long after the service that has it stated that it accepts its item. */
+export const acceptingMs = 600_000
+
 export interface UsdcFinished {
   readonly status: 'confirmed' | 'refunded' | 'fraud_penalty'
   /** Spent. */
@@ -280,12 +283,16 @@ export interface UsdcPort {
   look(order: UsdcOrder): Promise<UsdcGood | UsdcAnswer | Refusal>
   /** Settles the payment, once, however often it is called. With 503 it may still settle: call `outcome`. */
   pay(order: UsdcOrder): Promise<UsdcPaid | UsdcAnswer | Refusal>
-  /** `bytes`: of the item, as it was ordered. `service`: as in the order. */
+  /**
+   * `bytes`: of the item, as it was ordered. `service`: as in the order. `isAccepting`: where it is paid, that service accepts
+   * the item now: what has paid is kept for it for `acceptingMs`.
+   */
   outcome(sale: {
     readonly payment: string
     readonly itemId: string
     readonly bytes: number
     readonly service?: string
+    readonly isAccepting?: true
   }): Promise<UsdcOutcome | Refusal>
   /** The item had so many bytes: spends what they cost of what was paid, and credits the rest where that is much. */
   finish(order: { readonly itemId: string; readonly bytes: number }): Promise<UsdcFinished | Refusal>

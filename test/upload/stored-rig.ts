@@ -65,6 +65,8 @@ export async function storingMachine(
   const environment: Environment = openUploadTables(tables)
   const uploads = new Uploads(environment)
   uploads.pending.useWriter({
+    isOverdue: () => false,
+    leftOut: () => undefined,
     writeRows(items) {
       for (const item of items) uploads.enter(item)
     },

@@ -8,7 +8,7 @@ import type { ItemsElsewhere } from '../../src/cluster/items-elsewhere.js'
 import { isRefusal, refuse } from '../../src/format/refusal.js'
 import type { BodySink, Request } from '../../src/http/exchange.js'
 import { makePage } from '../../src/http/page.js'
-import type { CreditsPort, UsdcPort } from '../../src/payment/credits-port.js'
+import type { CreditsPort, UsdcOutcome, UsdcPort } from '../../src/payment/credits-port.js'
 import { verifyItemMessage } from '../../src/proof/item-verifier.js'
 import { ed25519Signer } from '../../src/proof/sign.js'
 import type { Environment } from '../../src/store/lmdb.js'
@@ -72,7 +72,7 @@ export interface RigOptions {
   readonly turns?: { readonly threads: number; readonly requestsMax: number }
   /** What the payment service answers to a look at a payment in USDC. */
   readonly look?: UsdcPort['look']
-  /** What became of such a payment. Absent: it has failed. */
+  /** What became of such a payment. Absent: what `pay` answered last; else it has failed. */
   readonly outcome?: UsdcPort['outcome']
   /** How it settles such a payment. */
   readonly pay?: UsdcPort['pay']
@@ -144,13 +144,21 @@ export async function uploadRig(
     approve: tell('approve', refuse('busy', 'self', 'not here')),
     revoke: tell('revoke', []),
   } as CreditsPort
+  let bought: UsdcOutcome = { paid: false, state: 'failed' }
+  const paying: UsdcPort['pay'] | undefined =
+    pay &&
+    (async (order) => {
+      const paid = await pay(order)
+      if ('paid' in paid) bought = paid
+      return paid
+    })
   const usdc = {
     offer: tell('offer', { status: 402, json: {}, lines: '' }),
     look: look ?? tell('look', { status: 402, json: {}, lines: '' }),
     units: tell('units', { units: '1', network: 'base' }),
-    outcome: outcome ?? tell('outcome', { paid: false, state: 'failed' }),
+    outcome: outcome ?? (() => tell('outcome', bought)()),
     finish: tell('finish', { status: 'confirmed', winc: '5', refundWinc: '0' }),
-    ...(pay === undefined ? {} : { pay }),
+    ...(paying === undefined ? {} : { pay: paying }),
   } as unknown as UsdcPort
   const uploads = new Uploads(environment)
   const pools = new FreePools(uploads.environment, free)
@@ -178,7 +186,7 @@ export async function uploadRig(
     verdicts: { verdictNow: async (signed) => verifyItemMessage(signed, signed.message) },
     charging: new CreditCharging(pools, credits, uploads.environment, old, systemClock, closing.signal),
     announcer: new ItemAnnouncer(undefined, closing.signal),
-    openSales: new OpenSales({ sales, clock: systemClock, logger: silentLog, log, usdc, credits }),
+    openSales: new OpenSales({ sales, clock: systemClock, logger: silentLog, log, usdc }),
     signing,
     ...(store === undefined ? {} : { objectStore: store }),
     ...(turns === undefined ? {} : { freeTurns: new FreeTurns(pools, turns, systemClock) }),

@@ -2,6 +2,7 @@ import { commitTriesMax, isRejected, type MoneyLedger } from '../../ledger/ledge
 import { isBeyond } from '../credits-port.js'
 import {
   elsewhere,
+  heldSince,
   isOfPayment,
   isReserved,
   type Orderer,
@@ -73,14 +74,14 @@ export async function paidFor(
     if (isBeyond(held.bytes, bytes) || !(isOver || isOfPayment(held))) return undefined
     const winc = BigInt(totalOf(held))
     if (isOver || isNoted(held, orderer)) return winc
-    const records = [reservationChange(itemId, { ...held, ...serviceOf(orderer) }, found?.version)]
+    const records = [reservationChange(itemId, { ...held, ...serviceOf(orderer, held) }, found?.version)]
     if (!isRejected(await ledger.commit({ transfers: [], records }))) return winc
   }
   return 'held'
 }
 
 /** Whether the record states already that the orderer's service counts on it. */
-function isNoted(held: Reservation, { service, atMs = 0 }: Orderer): boolean {
-  if (service === undefined) return true
-  return held.service === service && atMs - (held.heldMs ?? 0) < renewMs
+function isNoted(held: Reservation, orderer: Orderer): boolean {
+  if (orderer.service === undefined) return true
+  return held.service === orderer.service && heldSince(orderer) - (held.heldMs ?? 0) < renewMs
 }

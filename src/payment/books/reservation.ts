@@ -1,7 +1,7 @@
 import { type Refusal, refuse } from '../../format/refusal.js'
 import type { RecordChange } from '../../ledger/ledger-port.js'
 import type { EndOrder, MoveOrder } from '../../ledger/transfer.js'
-import { isBeyond, type UsdcFinished } from '../credits-port.js'
+import { acceptingMs, isBeyond, type UsdcFinished } from '../credits-port.js'
 
 /** Accounts of payments for one item alone; behind it the name of the payment. */
 export const paidPrefix = 'x402:'
@@ -24,7 +24,10 @@ export interface Reservation {
   readonly purpose?: Purpose
   /** Name of the order that reserved it. */
   readonly ticket?: string
-  /** The upload service that reserved or spent it, and since when (milliseconds since 1970). */
+  /**
+   * The upload service that reserved or spent it, and since when (milliseconds since 1970). One that is accepting the item has
+   * `acceptingMs` more.
+   */
   readonly service?: string
   readonly heldMs?: number
   /** Names of other orders that were answered with this reservation, such as those of another service. */
@@ -38,14 +41,27 @@ export interface Orderer {
   readonly ticket?: string | undefined
   readonly service?: string | undefined
   readonly atMs?: number | undefined
+  /** The service accepts the item now. */
+  readonly isAccepting?: boolean | undefined
 }
 
 /** How long a service may take to accept an item: so long, and a millisecond for so many bytes. Then it is gone. */
 const [silentMs, bytesPerMs] = [60_000, 10_000]
 
-/** Which upload service has it, as the record says. */
-export function serviceOf({ service, atMs = 0 }: Orderer): Pick<Reservation, 'service' | 'heldMs'> {
-  return service === undefined ? {} : { service, heldMs: atMs }
+/** Since when a service has what it orders. */
+export function heldSince({ atMs = 0, isAccepting = false }: Orderer): number {
+  return isAccepting ? atMs + acceptingMs : atMs
+}
+
+/** Which upload service has it, as the record says. `before`: what it stated earlier, which counts on. */
+export function serviceOf(
+  orderer: Orderer,
+  before?: Pick<Reservation, 'service' | 'heldMs'>,
+): Pick<Reservation, 'service' | 'heldMs'> {
+  const { service } = orderer
+  if (service === undefined) return {}
+  const earlierMs = before?.service === service ? (before.heldMs ?? 0) : 0
+  return { service, heldMs: Math.max(heldSince(orderer), earlierMs) }
 }
 
 /**
@@ -79,7 +95,7 @@ export function serviceAfter(
 ): Pick<Reservation, 'service' | 'heldMs'> {
   if (!isReserved(before) || !isCountedOn(before)) return serviceOf(orderer)
   const isKept = orderer.service === undefined || elsewhere(before, orderer, false) !== undefined
-  return isKept ? serviceOf({ service: before.service, atMs: before.heldMs }) : serviceOf(orderer)
+  return isKept ? serviceOf({ service: before.service, atMs: before.heldMs }) : serviceOf(orderer, before)
 }
 
 /** Stands for an item that only withdrawn orders are known of. */

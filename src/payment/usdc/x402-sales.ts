@@ -139,8 +139,8 @@ export class X402Sales implements UsdcPort {
     return answer === 'credited' ? this.offer({ ...wantedOf(order), fault: credited }) : answer
   }
 
-  #orderer({ service }: Pick<UsdcOrder, 'service'>): Orderer {
-    return { service, atMs: this.parts.clock.now() }
+  #orderer({ service, isAccepting }: Pick<Orderer, 'service' | 'isAccepting'>): Orderer {
+    return { service, isAccepting, atMs: this.parts.clock.now() }
   }
 
   /** Settles the payment, once. An answer: nothing of it came in, or for something else. */
@@ -283,7 +283,7 @@ export class X402Sales implements UsdcPort {
    */
   async #paid(
     { creditedWinc: _, ...facts }: ReceivedUsdc,
-    order: Pick<UsdcOrder, 'itemId' | 'bytes' | 'service'>,
+    order: Pick<UsdcOrder, 'itemId' | 'bytes'> & Pick<Orderer, 'service' | 'isAccepting'>,
   ): Promise<UsdcPaid | 'spent' | 'held' | undefined> {
     const winc = await this.parts.reservations.paidFor(order.itemId, order.bytes, this.#orderer(order))
     return typeof winc === 'bigint' ? { ...facts, paid: true, winc: String(winc) } : winc

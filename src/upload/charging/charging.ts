@@ -19,6 +19,8 @@ export interface ItemCharge {
   readonly withItems?: (itemsInside: number) => Promise<ChargeOutcome>
   /** The log has all that `record` writes: the receipt need not wait for that (`openIntake`). */
   readonly isLogged?: true
+  /** Whether it is too late for `record`: somebody else may have what pays by now. Absent: it never is. */
+  readonly isTooLate?: () => boolean
   /** Writes what must outlive a kill. `ItemTableWriter` calls it inside the transaction that accepts the item. */
   record(id: Id): void
   /** The item was not accepted. Resolves in a second at most, and then goes on by itself where it is not done. Never rejects. */

@@ -1,15 +1,15 @@
 import { type Clock, pause, toGrid, withinTime } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import type { Id } from '../../format/id.js'
-import { isRefusal, refuse } from '../../format/refusal.js'
-import type { CreditsPort, UsdcPort } from '../../payment/credits-port.js'
+import { isRefusal } from '../../format/refusal.js'
+import { acceptingMs, type UsdcPort } from '../../payment/credits-port.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
 import { diskAnswer, fixedAnswers, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { AnnouncedItem } from '../news/item-announcer.js'
 import { readAnnouncement } from '../news/read-announcement.js'
 import type { Receipt } from '../records/receipt.js'
 import type { AcceptedItem, SaleFacts } from '../records/uploads.js'
-import type { PaidFacts, Purchase, Sale, Sales, Unsettled } from './sales.js'
+import type { Purchase, Sale, Sales, Unsettled } from './sales.js'
 import type { ServiceOfSeveral } from './several-services.js'
 
 export interface OpenSalesParts {
@@ -17,8 +17,6 @@ export interface OpenSalesParts {
   readonly log: Pick<DurableLog, 'folder' | 'release'>
   /** Absent: no USDC is taken. */
   readonly usdc?: Pick<UsdcPort, 'outcome'>
-  /** Absent: nothing is reserved for items. */
-  readonly credits?: Pick<CreditsPort, 'settle'>
   /** Absent: this upload service is the only one. */
   readonly service?: Pick<ServiceOfSeveral, 'name'>
   readonly clock: Clock
@@ -30,10 +28,10 @@ const onWayMs = 90_000
 const againMs = 2000
 /** Sales that are continued at the same time. */
 const drivenMax = 32
-/** For the payment service to answer that a payment is spent. */
-const spendMs = 5000
-
-const late = refuse('late', 'self', 'the payment service does not answer')
+/** For the payment service to answer that a payment is kept for its item. */
+const keepMs = 5000
+/** The row of an item is written in this time after its payment was kept, or not at all: the disk may stand still meanwhile. */
+const rowMs = acceptingMs / 5
 
 const settling = textAnswer(
   503,
@@ -72,14 +70,18 @@ export class OpenSales {
 
   /**
    * Looks up the state of a sale's payment, and moves nothing. An answer of status 402: nothing was paid. `isArrived`: the
-   * payment service has answered the only order for it, so none is on its way.
+   * payment service has answered the only order for it, so none is on its way. `isAccepting`: as in `UsdcPort.outcome`.
    */
-  async became(sale: Sale, isArrived: boolean): ReturnType<Purchase['settle']> {
+  async became(
+    sale: Sale,
+    isArrived: boolean,
+    accepting: { readonly isAccepting?: true } = {},
+  ): ReturnType<Purchase['settle']> {
     const { usdc, clock } = this.parts
     const { payment, itemId, bytes, service = this.parts.service?.name } = sale
     if (usdc === undefined) return open
     const named = service === undefined ? {} : { service }
-    const outcome = await usdc.outcome({ payment, itemId, bytes, ...named })
+    const outcome = await usdc.outcome({ payment, itemId, bytes, ...named, ...accepting })
     if (isRefusal(outcome)) return open
     if (outcome.paid) return outcome
     const mayCome = !isArrived && outcome.state === 'unknown' && clock.now() - sale.openedMs < onWayMs
@@ -87,17 +89,19 @@ export class OpenSales {
   }
 
   /**
-   * Before the item of a settled payment is accepted: spends what is reserved for it. Afterwards nobody refunds the payment,
-   * however long the acceptance takes. An answer: it is refunded, or that is not known now.
+   * Right before the item of a settled payment is accepted: nobody refunds the payment for some time, in which the item may be
+   * written down (`untilMs`, monotonic). It is spent afterwards. An answer: it is refunded, or that is not known now.
    */
-  async spend(sale: Sale, { winc }: Pick<PaidFacts, 'winc'>): Promise<Unsettled | undefined> {
-    const { credits, clock } = this.parts
-    if (credits === undefined || winc === '0') return undefined
-    const spent = await withinTime(clock, spendMs, credits.settle(sale.itemId), late)
-    if (isRefusal(spent)) return open
-    if (spent.winc !== '0') return undefined
-    const became = await this.became(sale, true)
-    return 'answer' in became ? became : open
+  async keep(sale: Sale): Promise<{ readonly winc: string; readonly untilMs: number } | Unsettled> {
+    const { clock } = this.parts
+    const untilMs = clock.monotonic() + rowMs
+    const kept = await withinTime(clock, keepMs, this.became(sale, true, { isAccepting: true }), open)
+    return 'answer' in kept ? kept : { winc: kept.winc, untilMs }
+  }
+
+  /** Whether the item of a sale that was kept until then may not be written down as accepted any more. */
+  isTooLate({ itemId, payment }: Sale, untilMs: number): boolean {
+    return this.parts.clock.monotonic() > untilMs || this.sales.openOf(itemId)?.payment !== payment
   }
 
   /** Continues open sales whose clients have left, until `closing`. `resume` decides one; undefined: its client is at it. */

@@ -46,9 +46,14 @@ const patienceMs = 5000
 export class ItemAcceptance {
   constructor(
     private readonly parts: ItemAcceptanceParts,
-    private readonly tables: Pick<ItemTableWriter, 'write'>,
+    private readonly tables: Pick<ItemTableWriter, 'write' | 'refusal'>,
     private readonly receipts: Pick<SignedReceipts, 'signature'>,
   ) {}
+
+  /** The disk refuses changes of the tables. */
+  get isHeldUp(): boolean {
+    return this.tables.refusal(0) !== undefined
+  }
 
   /** Writes the item into the tables, announces it, and answers with its receipt; then its charge is settled. */
   async accept(

@@ -200,7 +200,9 @@ export class ItemIntake {
       await given?.refund()
       return textAnswer(503, 'No node has reported the height of the chain yet', '\r\nRetry-After: 5')
     }
-    const refusal = this.#tables.refusal ?? this.parts.objectStore?.refusal
+    // No money moves for an item whose row would wait.
+    const waitingMax = purchase === undefined ? undefined : 0
+    const refusal = this.#tables.refusal(waitingMax) ?? this.parts.objectStore?.refusal
     if (refusal !== undefined || this.parts.announcer.isFull) {
       await given?.refund()
       return refusal === undefined ? indexBehind : refusalAnswer(refusal)

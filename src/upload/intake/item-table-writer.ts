@@ -57,7 +57,7 @@ export class ItemTableWriter implements PendingWriter<AcceptedItem> {
   /**
    * Resolves with true when the uploader may get its answer: at once where the log has all that a restart needs, else after the
    * transaction. Bundles wait for it, because their items are looked up next. False: the service ends, and its next start finds
-   * the item in the log.
+   * the item in the log; or it was too late for its charge (`isTooLate`).
    */
   write(item: AcceptedItem, charge: ItemCharge): Promise<boolean> {
     const { pending } = this.parts.uploads
@@ -69,9 +69,9 @@ export class ItemTableWriter implements PendingWriter<AcceptedItem> {
     return mayAnswer ? Promise.resolve(true) : written
   }
 
-  /** Why no more items may be accepted: the disk refuses changes, and `pendingMax` items wait. */
-  get refusal(): Refusal | undefined {
-    const isFull = this.parts.uploads.pending.count >= pendingMax
+  /** Why no more items may be accepted: the disk refuses changes, and so many items wait. */
+  refusal(waitingMax: number = pendingMax): Refusal | undefined {
+    const isFull = this.parts.uploads.pending.count >= waitingMax
     return isFull && this.#failure !== undefined ? diskRefusal(this.#failure) : undefined
   }
 
@@ -92,14 +92,26 @@ export class ItemTableWriter implements PendingWriter<AcceptedItem> {
   }
 
   #flush(): void {
-    // Another transaction may have written them.
-    if (this.#waiting.size === 0) return
+    // Another transaction may have written them, or left them out: the next item tries the disk.
+    if (this.#waiting.size === 0) {
+      this.#failure = undefined
+      return
+    }
     try {
       this.parts.uploads.writePending()
     } catch (error) {
       this.#failure = error
       throw error
     }
+  }
+
+  isOverdue({ id }: AcceptedItem): boolean {
+    return this.#waiting.get(id)?.charge.isTooLate?.() === true
+  }
+
+  leftOut({ id }: AcceptedItem): void {
+    this.#waiting.get(id)?.done(false)
+    this.#waiting.delete(id)
   }
 
   writeRows(items: readonly AcceptedItem[]): void {

@@ -1,7 +1,8 @@
 import type { Id } from '../../format/id.js'
 import type { FirstSale } from '../../payment/credits-port.js'
 import { fixedAnswers, type UploadAnswer } from '../calls/upload-answers.js'
-import { type ItemCharge, noCharge } from '../charging/charging.js'
+import type { ItemCharge } from '../charging/charging.js'
+import { recordUnsettled } from '../charging/credit-charging.js'
 import type { OpenSales } from '../charging/open-sales.js'
 import type { Purchase, Sale } from '../charging/sales.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
@@ -10,7 +11,7 @@ import type { ItemAcceptance } from './item-acceptance.js'
 import type { KeyedLock } from './keyed-lock.js'
 import type { SharedItems } from './shared-items.js'
 import type { SignedReceipts } from './signed-receipts.js'
-import { unlisted } from './waiting-answers.js'
+import { unlisted, waitingAnswer } from './waiting-answers.js'
 
 export interface SoldItemsParts {
   readonly uploads: Uploads
@@ -38,7 +39,7 @@ export class SoldItems {
     private readonly parts: SoldItemsParts,
     private readonly turns: KeyedLock,
     private readonly receipts: Pick<SignedReceipts, 'again'>,
-    private readonly acceptance: Pick<ItemAcceptance, 'accept'>,
+    private readonly acceptance: Pick<ItemAcceptance, 'accept' | 'isHeldUp'>,
   ) {}
 
   /** Continues a sale whose item is stored. Its payment may have been settled meanwhile. */
@@ -118,17 +119,28 @@ export class SoldItems {
     const { openSales } = this.parts
     const { item } = sale
     if (item === undefined) throw new Error(`the sale ${sale.payment} is over`)
+    // Nothing moves for an item that could not be written down as accepted.
+    if (this.acceptance.isHeldUp) return waitingAnswer
     const paid = await this.#outcome(sale, item, purchase, fresh !== undefined)
     if ('answer' in paid) {
       if (!paid.isOpen) await this.#drop(sale, item)
       return (await this.#firstReceipt(paid.first)) ?? paid.answer
     }
-    const unspent = await openSales.spend(sale, paid)
-    if (unspent !== undefined) {
-      if (!unspent.isOpen) await this.#drop(sale, item)
-      return unspent.answer
+    const kept = await openSales.keep(sale)
+    if ('answer' in kept) {
+      if (!kept.isOpen) await this.#drop(sale, item)
+      return kept.answer
     }
-    const charge: ItemCharge = { ...noCharge, record: () => openSales.sales.end(sale, paid) }
+    const { winc, untilMs } = kept
+    const charge: ItemCharge = {
+      winc,
+      isTooLate: () => openSales.isTooLate(sale, untilMs),
+      record: () => {
+        if (winc !== '0') recordUnsettled(openSales.sales.environment, item.id)
+        openSales.sales.end(sale, paid)
+      },
+      refund: async () => undefined,
+    }
     const { sale: _, ...sold } = item
     const announced = openSales.announcementOf(item)
     const accepted = { ...sold, winc: paid.winc }

@@ -15,6 +15,10 @@ interface Known {
 
 /** Writes the rows of pending items (`ItemTableWriter`). */
 export interface PendingWriter<Item> {
+  /** Whether it is too late for the row of an item. */
+  isOverdue(item: Item): boolean
+  /** Called with such an item when it is pending no more. */
+  leftOut(item: Item): void
   /** Called inside a transaction, which may be undone and run again: so only tables may change. */
   writeRows(items: readonly Item[]): void
   /** Called after the transaction with these rows was committed. */
@@ -79,8 +83,9 @@ export class PendingItems<Item extends Known> {
     // A transaction inside of one: that of its caller has written them.
     if (this.#isWriting || this.count === 0) return environment.write(act)
     this.#isWriting = true
-    const items = [...this.#byId.values()]
     try {
+      this.#leaveOut()
+      const items = [...this.#byId.values()]
       const outcome = environment.write(() => {
         this.#writer?.writeRows(items)
         return act()
@@ -93,6 +98,18 @@ export class PendingItems<Item extends Known> {
       return outcome
     } finally {
       this.#isWriting = false
+    }
+  }
+
+  /** What may not be written any more is as if it had never been pending. Its mark stays until all are written. */
+  #leaveOut(): void {
+    for (const item of this.#byId.values()) {
+      if (this.#writer?.isOverdue(item) !== true) continue
+      this.#byId.delete(item.id)
+      const content = item.owner + (item.digest ?? '')
+      if (this.#byContent.get(content) === item.id) this.#byContent.delete(content)
+      if (this.#byReservation.get(item.heldAs ?? '') === item.id) this.#byReservation.delete(item.heldAs ?? '')
+      this.#writer.leftOut(item)
     }
   }
 }

@@ -71,6 +71,7 @@ function sellers(t: Test) {
     },
     /** An item has the id that the service which signs it gives it. */
     buy: (service: string, itemId: string) => sales.pay({ ...order, service, itemId, bytes: 10, sale }),
+    outcome: (sale: Parameters<X402Sales['outcome']>[0]) => sales.outcome(sale),
     async credits(): Promise<bigint> {
       const { wallet } = await wallets.forCommit(payer)
       const account = await ledger.account(accountOf(wallet))
@@ -93,6 +94,24 @@ t.test('what a service was paid for and never accepted becomes credits when it i
   }
   t.strictSame(await reservations.settle('item1'), { winc: '0' }, 'it comes too late')
   t.strictSame((await ledger.check()).faults, [])
+})
+
+t.test('what a service is accepting is kept for it for ten minutes', async (t) => {
+  const { buy, outcome, wait, credits } = sellers(t)
+  const paid = await buy('one', 'item1')
+  if (isRefusal(paid) || !('paid' in paid)) throw new Error('it is not paid')
+  const sale = { payment: paid.payment, itemId: 'item1', bytes: 10 }
+  t.match(await outcome({ ...sale, service: 'one', isAccepting: true }), { paid: true })
+  wait(30_000)
+  t.match(await outcome({ ...sale, service: 'one' }), { paid: true }, 'a look shortens nothing')
+  wait(570_000)
+  t.match(await buy('two', 'item2'), { status: 503, elsewhere: 'held' })
+  t.match(await outcome({ ...sale, service: 'two', isAccepting: true }), { state: 'open' })
+  t.equal(await credits(), 0n)
+  wait(61_000)
+  t.match(await buy('two', 'item2'), { status: 402 }, 'its disk is lost: nobody else refunds it')
+  t.equal(await credits(), 100n)
+  t.match(await outcome({ ...sale, service: 'one', isAccepting: true }), { state: 'other' })
 })
 
 t.test('what was accepted stays paid, however late it is requested again', async (t) => {

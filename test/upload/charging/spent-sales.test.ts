@@ -4,7 +4,7 @@ import type { Clock } from '../../../src/actor/clock.js'
 import { silentLog } from '../../../src/actor/log.js'
 import { parseItemHeader } from '../../../src/format/item.js'
 import { isRefusal, refuse } from '../../../src/format/refusal.js'
-import type { UsdcPort } from '../../../src/payment/credits-port.js'
+import type { UsdcOutcome, UsdcPort } from '../../../src/payment/credits-port.js'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
 import { noCharge } from '../../../src/upload/charging/charging.js'
 import { OpenSales } from '../../../src/upload/charging/open-sales.js'
@@ -12,7 +12,8 @@ import type { Sale } from '../../../src/upload/charging/sales.js'
 import { ItemAcceptance } from '../../../src/upload/intake/item-acceptance.js'
 import { type AcceptedItem, openUploadTables } from '../../../src/upload/records/uploads.js'
 import { eventually } from '../../eventually.js'
-import { type RigOptions, type UploadRig, uploadRig } from '../upload-rig.js'
+import { failingDisk } from '../failing-disk.js'
+import { answered, type RigOptions, requestOf, type UploadRig, uploadRig } from '../upload-rig.js'
 import { salesByHand } from '../usdc-sales.js'
 
 const item = Buffer.from(signItem(ed25519Signer(Buffer.alloc(32, 7)), {}, Buffer.from('sold')))
@@ -20,49 +21,76 @@ const header = parseItemHeader(item)
 if (header === 'more' || isRefusal(header)) throw new Error('the item of this test is none')
 const { id } = header
 
+const paid: UsdcOutcome = {
+  ...{ paid: true, winc: '7', lines: '', payment: 'p', transaction: '0x1', payer: '0xa', network: 'base' },
+}
+
 async function bought(t: Test, options: RigOptions) {
-  const environment = openUploadTables(t.testdir())
-  t.teardown(() => environment.close())
+  const sound = openUploadTables(t.testdir())
+  t.teardown(() => sound.close())
+  const disk = failingDisk(sound)
   const sales = salesByHand(t)
-  const rig: UploadRig = await uploadRig(t, environment, { ...sales.options, ...options })
+  const rig: UploadRig = await uploadRig(t, disk.environment, { ...sales.options, ...options })
   const buy = async (number: number) => {
     const { answer } = await sales.buy(rig, item)
     sales.settle(number, true)
     return answer
   }
-  return { rig, buy }
+  return { rig, buy, disk, sales }
 }
 
-t.test('a payment is spent before its item is accepted', async (t) => {
-  const known: boolean[] = []
+t.test('a payment is kept for its item, which is accepted then, and spent when it is accepted', async (t) => {
+  const known: [string, boolean][] = []
   const { rig, buy } = await bought(t, {
+    outcome: async ({ isAccepting }) => {
+      known.push([isAccepting === true ? 'kept' : 'looked up', rig.uploads.find(id) !== undefined])
+      return paid
+    },
     settle: async () => {
-      known.push(rig.uploads.find(id) !== undefined)
+      known.push(['spent', rig.uploads.find(id) !== undefined])
       return { winc: '7' }
     },
   })
   t.match(await buy(0), { status: 200, json: { winc: '7' } })
-  t.same(known, [false], 'once')
+  await eventually('it is spent', () => known.length === 2)
+  t.strictSame(known, [
+    ['kept', false],
+    ['spent', true],
+  ])
 })
 
 t.test('an item whose payment was refunded meanwhile is not accepted', async (t) => {
-  const { rig, buy } = await bought(t, {
-    settle: async () => ({ winc: '0' }),
-    outcome: async () => ({ paid: false, state: 'other' }),
-  })
+  const { rig, buy } = await bought(t, { outcome: async () => ({ paid: false, state: 'other' }) })
   t.match(await buy(0), { status: 402 })
   t.equal(rig.uploads.find(id), undefined)
+  t.notOk(rig.questions.includes('settle'), 'nothing is missing, because nothing was accepted')
 })
 
-t.test('an item waits while nobody can tell whether its payment is spent', async (t) => {
+t.test('an item waits while nobody can tell whether its payment is there', async (t) => {
   let isAway = true
-  const { rig, buy } = await bought(t, {
-    settle: async () => (isAway ? refuse('late', 'self', 'away') : { winc: '7' }),
+  const { rig, buy, sales } = await bought(t, {
+    outcome: async () => (isAway ? refuse('late', 'self', 'away') : paid),
   })
   t.match(await buy(0), { status: 503 })
   t.equal(rig.uploads.find(id), undefined)
   isAway = false
-  t.match(await buy(1), { status: 200 })
+  t.match(await sales.ordered(rig, item), { status: 200 })
+  t.equal(sales.orders(), 1, 'by the payment that was there')
+})
+
+t.test('while the tables take no changes, no money moves', async (t) => {
+  const { rig, disk, buy, sales } = await bought(t, { isRich: true })
+  disk.isFull = true
+  const earlier = signItem(ed25519Signer(Buffer.alloc(32, 8)), {}, Buffer.from('not sold'))
+  const headers = { 'content-length': String(earlier.length) }
+  const first = answered(rig, '/tx', requestOf('POST', '/tx', { headers, pieces: [earlier] }))
+  await eventually('a transaction was undone', () => disk.undone > 0)
+  t.match(await sales.ordered(rig, item), { status: 503 })
+  t.equal(sales.orders(), 0)
+  disk.isFull = false
+  t.match(await first, { status: 200 })
+  await eventually('the tables take changes again', () => rig.uploads.pending.count === 0)
+  t.match(await buy(0), { status: 200 })
 })
 
 /** A clock whose timers end as soon as they can. */
@@ -88,7 +116,11 @@ function accepting(rows: Promise<boolean>, listed: Promise<void>) {
     clock: hasty,
   }
   const signature = async () => new Uint8Array(512)
-  const acceptance = new ItemAcceptance(parts as never, { write: () => rows }, { signature })
+  const acceptance = new ItemAcceptance(
+    parts as never,
+    { write: () => rows, refusal: () => undefined },
+    { signature },
+  )
   const accepted = { id, receivedMs: 0, deadlineHeight: 1, winc: '7' } as AcceptedItem
   return {
     settled,

@@ -25,7 +25,11 @@ t.test('what is pending is known, and goes first in the next transaction', async
   const disk = failingDisk(tables)
   const [uploads, shown] = [new Uploads(disk.environment), new Uploads(tables)]
   let [written, committed] = [0, 0]
+  const overdue = new Set<string>()
+  const leftOut: string[] = []
   uploads.pending.useWriter({
+    isOverdue: ({ id }) => overdue.has(id),
+    leftOut: ({ id }) => leftOut.push(id),
     writeRows(items) {
       written += 1
       for (const item of items) uploads.enter(item)
@@ -71,6 +75,14 @@ t.test('what is pending is known, and goes first in the next transaction', async
   t.equal(uploads.pending.count, 1)
   uploads.writePending()
   t.strictSame([...shown.oldest(9)], [one.id, other.id])
+
+  const late = { ...itemOf(3), heldAs: 'late' }
+  for (const item of [late, itemOf(4)]) uploads.pending.add(item)
+  overdue.add(late.id)
+  uploads.writePending()
+  t.strictSame([leftOut, uploads.find(late.id), uploads.ofReservation('late')], [[late.id], undefined, undefined])
+  t.equal(uploads.ofContent(late.owner, Buffer.alloc(32, 3)), undefined)
+  t.match(shown.find(itemOf(4).id), { id: itemOf(4).id })
 })
 
 t.test('another thread waits for what is pending, and for nothing else', async (t) => {
@@ -79,6 +91,8 @@ t.test('another thread waits for what is pending, and for nothing else', async (
   const marks = new PendingMarks(new SharedArrayBuffer(PendingMarks.bytes))
   const uploads = new Uploads(openUploadTables(`${folder}/tables`), marks)
   uploads.pending.useWriter({
+    isOverdue: () => false,
+    leftOut: () => undefined,
     writeRows(items) {
       for (const item of items) uploads.enter(item)
     },
