@@ -33,6 +33,7 @@ const sealWords = ['sluice', 'seal of stored uploads', '1']
 export interface StoredNews {
   /** Items that were brought back, or taken over. */
   readonly onBrought: (items: readonly AcceptedItem[]) => void
+  readonly leaveSales: StoredUploadsParts['leaveSales']
   /** All that the store had of this machine was brought back. */
   readonly onRecovered: () => void
 }
@@ -46,7 +47,7 @@ export function openStoredUploads(
   { meters, log: logger, bundler }: UploadTools,
   { uploads, itemLog: intake, storing, entering }: UploadRecords,
   signing: Pick<Signing, 'receipt'>,
-  { onBrought, onRecovered }: StoredNews,
+  { onBrought, onRecovered, leaveSales }: StoredNews,
 ): StoredUploads | undefined {
   const objects = openObjects(settings, { sentBytesPerSecondMin })
   if (objects === undefined || storing === undefined) return undefined
@@ -73,6 +74,7 @@ export function openStoredUploads(
         return sha256(await signing.receipt(message, 'paid'))
       },
       onRecovered,
+      leaveSales,
       takeUp: (items) => onBrought(takeUpBrought(items, intake, entering)),
       betweenRounds: bundler.betweenRounds,
       ...(takeover === undefined ? {} : { takeover }),

@@ -90,6 +90,7 @@ export function openUploadAccepting(
   const stored = openStoredUploads(given, tools, records, signing, {
     onBrought: (items) => taken(given, items, { inner, charging, announcer, scan: known.scan }),
     onRecovered: () => recovered(records, charging),
+    leaveSales: (isLost) => itemIntake.leaveSales(isLost),
   })
   if (stored === undefined) recovered(records, charging)
   const inner = innerItems(given, tools, records, { verdicts, announcer, blockedOwners })

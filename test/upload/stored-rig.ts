@@ -42,6 +42,8 @@ export interface MachineOptions extends Partial<StoredUploadsOptions> {
   readonly folder?: string
   readonly node?: string
   readonly takeover?: StoredUploadsParts['takeover']
+  /** Absent: there are no sales. */
+  readonly leaveSales?: StoredUploadsParts['leaveSales']
   /** Of the wallet. */
   readonly secret?: Uint8Array
 }
@@ -56,6 +58,7 @@ export async function storingMachine(
     node = 'one',
     secret = Buffer.alloc(32, 7),
     takeover,
+    leaveSales = async () => undefined,
     ...options
   }: MachineOptions = {},
   isWaited = true,
@@ -94,6 +97,7 @@ export async function storingMachine(
       log,
       ...storing,
       secret: async () => secret,
+      leaveSales,
       takeUp: (items) => void takeUpBrought(items, log, entering),
       betweenRounds: async (act) => act(),
       ...(takeover === undefined ? {} : { takeover }),

@@ -52,6 +52,7 @@ export interface UploadRig {
   /** Questions to the payment service, by their names. */
   readonly questions: string[]
   readonly noting: BundleScan
+  readonly intake: ItemIntake
 }
 
 export interface RigOptions {
@@ -243,7 +244,7 @@ export async function uploadRig(
   await eventually('the tables are read for old bundles', () => !noting.isBehind)
   // This machine alone has them.
   const records = taking.records as MultipartRecords
-  return { ...taking, records, uploads, pools, questions, noting }
+  return { ...taking, records, uploads, pools, questions, noting, intake }
 }
 
 /** A request whose body is here already, or comes as its pieces do. `from`: whose it is. */

@@ -266,6 +266,11 @@ export class ItemIntake {
     return this.#sold.resumeIdle(sale)
   }
 
+  /** As `SoldItems.leave`. */
+  leaveSales(isLost: (group: string) => boolean): Promise<void> {
+    return this.#sold.leave(isLost)
+  }
+
   /** The same receipt each time, because its signature is deterministic. */
   receipt(item: AcceptedItem): Promise<Receipt> {
     return this.#receipts.receipt(item)

@@ -1,6 +1,6 @@
 import type { Id } from '../../format/id.js'
 import type { FirstSale } from '../../payment/credits-port.js'
-import { fixedAnswers, type UploadAnswer } from '../calls/upload-answers.js'
+import { fixedAnswers, refusalAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { ItemCharge } from '../charging/charging.js'
 import { recordUnsettled } from '../charging/credit-charging.js'
 import type { OpenSales } from '../charging/open-sales.js'
@@ -11,6 +11,7 @@ import type { ItemAcceptance } from './item-acceptance.js'
 import type { KeyedLock } from './keyed-lock.js'
 import type { SharedItems } from './shared-items.js'
 import type { SignedReceipts } from './signed-receipts.js'
+import type { ItemStore } from './store-item.js'
 import { unlisted, waitingAnswer } from './waiting-answers.js'
 
 export interface SoldItemsParts {
@@ -20,6 +21,8 @@ export interface SoldItemsParts {
   readonly scan: Pick<BundleScan, 'drop'>
   /** Lists bundles for the other machines of a cluster; absent: there are none. */
   readonly listing?: Pick<SharedItems, 'listSale' | 'endSale' | 'receiptOf'>
+  /** Until it is open, another machine may have taken over the items. Absent: no other one has them. */
+  readonly objectStore?: Pick<ItemStore, 'refusal'>
 }
 
 /** How a sale is settled. */
@@ -59,6 +62,19 @@ export class SoldItems {
   /** The same; undefined: somebody is at it, whose request it is. */
   resumeIdle(sale: Sale): Promise<UploadAnswer | undefined> {
     return this.turns.isTaken(sale.itemId) ? Promise.resolve(undefined) : this.resume(sale)
+  }
+
+  /**
+   * Ends open sales of items that another machine has taken over, which decides them in the name of this one. `isLost`: of a group
+   * of stored items, whether it has. Throws where the disk refuses.
+   */
+  async leave(isLost: (group: string) => boolean): Promise<void> {
+    const { sales } = this.parts.openSales
+    for (const { itemId } of sales.open())
+      await this.turns.run(itemId, async () => {
+        const sale = sales.openOf(itemId)
+        if (sale?.item?.stored !== undefined && isLost(sale.item.stored)) await this.#drop(sale, sale.item)
+      })
   }
 
   /**
@@ -121,6 +137,8 @@ export class SoldItems {
     if (item === undefined) throw new Error(`the sale ${sale.payment} is over`)
     // Nothing moves for an item that could not be written down as accepted.
     if (this.acceptance.isHeldUp) return waitingAnswer
+    const refusal = this.parts.objectStore?.refusal
+    if (refusal !== undefined) return refusalAnswer(refusal)
     const paid = await this.#outcome(sale, item, purchase, fresh !== undefined)
     if ('answer' in paid) {
       if (!paid.isOpen) await this.#drop(sale, item)

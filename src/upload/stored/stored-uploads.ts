@@ -41,6 +41,8 @@ export interface StoredUploadsParts {
   readonly unstored: Id[]
   /** Makes the key that seals groups: the same with the same wallet. */
   readonly secret: () => Promise<Uint8Array>
+  /** Leaves what waits for its payment in groups that another machine has taken over to that machine. */
+  readonly leaveSales: (isLost: (group: string) => boolean) => Promise<void>
   /** Writes brought items down as accepted. */
   readonly takeUp: (items: readonly BroughtItem[]) => void
   readonly onRecovered?: () => void
@@ -223,6 +225,8 @@ export class StoredUploads {
     let name = machineOf(last) === node ? last : node
     while (isTakenOver(name)) name = nameAfter(name)
     if ([...all.keys()].some(isTakenOver)) {
+      // First of all, because a sale may become an accepted item meanwhile.
+      await this.parts.leaveSales((group) => isTakenOver(decodeGroupName(group)?.node ?? ''))
       const { stay, left } = await betweenRounds(() => handOver(uploads, log, isTakenOver))
       unstored.push(...stay)
       if (left > 0)

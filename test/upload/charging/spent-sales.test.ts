@@ -3,13 +3,14 @@ import t, { type Test } from 'tap'
 import type { Clock } from '../../../src/actor/clock.js'
 import { silentLog } from '../../../src/actor/log.js'
 import { parseItemHeader } from '../../../src/format/item.js'
-import { isRefusal, refuse } from '../../../src/format/refusal.js'
+import { isRefusal, type Refusal, refuse } from '../../../src/format/refusal.js'
 import type { UsdcOutcome, UsdcPort } from '../../../src/payment/credits-port.js'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
 import { noCharge } from '../../../src/upload/charging/charging.js'
 import { OpenSales } from '../../../src/upload/charging/open-sales.js'
-import type { Sale } from '../../../src/upload/charging/sales.js'
+import { type Sale, Sales } from '../../../src/upload/charging/sales.js'
 import { ItemAcceptance } from '../../../src/upload/intake/item-acceptance.js'
+import type { ItemStore } from '../../../src/upload/intake/store-item.js'
 import { type AcceptedItem, openUploadTables } from '../../../src/upload/records/uploads.js'
 import { eventually } from '../../eventually.js'
 import { failingDisk } from '../failing-disk.js'
@@ -91,6 +92,40 @@ t.test('while the tables take no changes, no money moves', async (t) => {
   t.match(await first, { status: 200 })
   await eventually('the tables take changes again', () => rig.uploads.pending.count === 0)
   t.match(await buy(0), { status: 200 })
+})
+
+t.test('a machine that comes back leaves its open sales to who has taken them over', async (t) => {
+  const store: { refusal: Refusal | undefined; put: ItemStore['put'] } = {
+    refusal: undefined,
+    put: async () => 'group-one',
+  }
+  let isAway = true
+  const asked: string[] = []
+  const { rig, buy } = await bought(t, {
+    store,
+    outcome: async ({ itemId }) => {
+      asked.push(itemId)
+      return isAway ? refuse('late', 'self', 'away') : paid
+    },
+  })
+  t.match(await buy(0), { status: 503 })
+  const sales = new Sales(rig.uploads.environment)
+  const [open] = sales.open()
+  if (open === undefined) throw new Error('no sale is open')
+  isAway = false
+  // While it is not known whose the uploads are, nothing is accepted.
+  store.refusal = refuse('busy', 'self', 'is being opened')
+  asked.length = 0
+  t.match(await rig.intake.resumeIdle(open), { status: 503 })
+  t.strictSame(asked, [])
+  await rig.intake.leaveSales((group) => group === 'group-two')
+  t.equal(sales.open().length, 1)
+  await rig.intake.leaveSales((group) => group === 'group-one')
+  store.refusal = undefined
+  t.strictSame(sales.open(), [])
+  t.match(await rig.intake.resumeIdle(open), { status: 404 })
+  t.equal(rig.uploads.find(id), undefined)
+  t.strictSame([...rig.uploads.stored.ids('group-one')], [])
 })
 
 /** A clock whose timers end as soon as they can. */

@@ -66,8 +66,16 @@ t.test('uploads of a machine that is killed are taken over, and it goes on under
     t.ok(item !== undefined && second.bytesAt(item.place).equals(bytes))
   }
 
-  const back = await storingMachine(objects, { ...watching('one'), folder })
+  const left: boolean[] = []
+  const leaveSales = async (isLost: (group: string) => boolean): Promise<void> => {
+    // Of the groups from before, and of those under the next name.
+    const groups = groupsOf(objects).map((key) => key.slice(key.lastIndexOf('/') + 1))
+    left.push(...groups.filter((group) => group.endsWith('-one')).map(isLost), isLost(`${groups[0]}--1`))
+  }
+  const back = await storingMachine(objects, { ...watching('one'), folder, leaveSales })
   t.teardown(() => back.end())
+  t.same(new Set(left.slice(0, -1)), new Set([true]), 'sales of these groups end here')
+  t.equal(left.at(-1), false)
   t.strictSame(waiting(back), [], 'it packs none of them')
   t.equal(back.uploads.find(packed.id)?.bundle, packed.id, 'what is in a bundle of its own stays')
   const [item] = await accepted(t, back, 1)
