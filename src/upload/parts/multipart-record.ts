@@ -52,7 +52,8 @@ export interface MultipartRecord {
   readonly heldItem?: Id
   /**
    * The item that some machine of the cluster may have accepted for what was paid, from before it does. Such an upload is
-   * `asked`, so it is finished, and never refunded because its time is over.
+   * `asked`, so it is finished, is not refunded when its time is over, and gives its place up for nobody. A week after its
+   * beginning it is refunded all the same.
    */
   readonly begunItem?: Id
   /** What became of it, where `finalized`. */
@@ -82,6 +83,11 @@ export interface PaidUpload {
 /** Whether the money may not have moved. */
 export function isUndecided(paid: PaidUpload | undefined): boolean {
   return paid !== undefined && paid.facts === undefined
+}
+
+/** Whether it gives its place up for nobody: money may still move for it, or some machine may have accepted its item. */
+export function mayNotBeLost({ paid, begunItem }: Pick<MultipartRecord, 'paid' | 'begunItem'>): boolean {
+  return isUndecided(paid) || begunItem !== undefined
 }
 
 /** From its first request on; then it is gone, whole or not. */

@@ -6,7 +6,7 @@ import type { Uploader } from '../calls/uploader.js'
 import { ClusterUploads, type ClusterUploadsHost } from './cluster-uploads.js'
 import { Finishing, type FinishingHost, type FinishingParts } from './finishing.js'
 import { chunksSize, type ListedUploads, type LiveUpload, listedOf } from './live-uploads.js'
-import { isOver, isUndecided, type MultipartRecord, uploadLivesMs } from './multipart-record.js'
+import { isOver, type MultipartRecord, mayNotBeLost, uploadLivesMs } from './multipart-record.js'
 import { owing } from './paid-parts.js'
 import type { OpenElsewhere, SeenUpload } from './part-records.js'
 import type { PartStore } from './part-store.js'
@@ -62,19 +62,20 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
   }
 
   #enter(
-    { id, client, paid }: Pick<MultipartRecord, 'id' | 'client' | 'paid'>,
+    record: Pick<MultipartRecord, 'id' | 'client' | 'paid' | 'begunItem'>,
     chunks: Map<number, number>,
   ): LiveUpload {
+    const { id, client, paid } = record
     const live = this.#enterAs({ id, client, isPaid: paid !== undefined }, chunks)
-    this.parts.room.setUndecided(live.holder, isUndecided(paid))
+    this.parts.room.setUndecided(live.holder, mayNotBeLost(record))
     return live
   }
 
   /** The payment of an upload was settled. */
   decided(id: string): void {
     const { records, room } = this.parts
-    const live = this.#live.get(id)
-    if (live !== undefined) room.setUndecided(live.holder, isUndecided(records.find(id)?.paid))
+    const [live, record] = [this.#live.get(id), records.find(id)]
+    if (live !== undefined) room.setUndecided(live.holder, record !== undefined && mayNotBeLost(record))
   }
 
   #enterAs(
@@ -124,7 +125,7 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
     }
     const live = this.#live.get(id) ?? this.#enter(record, chunks)
     if (isElsewhere) live.stage = stage
-    this.parts.room.setUndecided(live.holder, isUndecided(record.paid))
+    this.parts.room.setUndecided(live.holder, mayNotBeLost(record))
     Object.assign(live, { chunks, isElsewhere, seenMs: this.parts.clock.monotonic() })
     this.#countKept(live, chunksSize(chunks), chunks.size)
   }
@@ -212,6 +213,7 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
 
   put(record: MultipartRecord): void {
     this.parts.records.put(this.stamped(record))
+    this.decided(record.id)
   }
 
   stamped(record: MultipartRecord): MultipartRecord {

@@ -50,7 +50,7 @@ export class Holder {
   isGone = false
   /** Work is under way that must not lose it. */
   isBusy = false
-  /** Its payment may still be settled: it must not be lost before that is known. */
+  /** Its payment may still be settled, or its item be accepted for it: it must not be lost before that is known. */
   isUndecided = false
   readonly client: string | undefined
   readonly places: number

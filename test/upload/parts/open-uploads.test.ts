@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import { systemClock } from '../../../src/actor/clock.js'
 import { HeldMemory } from '../../../src/actor/held-memory.js'
 import { silentLog } from '../../../src/actor/log.js'
+import { idOfBytes } from '../../../src/format/id.js'
 import type { Environment } from '../../../src/store/lmdb.js'
 import { type MultipartRecord, uploadLivesMs } from '../../../src/upload/parts/multipart-record.js'
 import { MultipartRecords } from '../../../src/upload/parts/multipart-records.js'
@@ -203,6 +204,25 @@ t.test('uploads of ten networks in all places leave room for another network', a
   )
   for (let at = 0; at < 600; at += 1) open.begin({ chunkBytes: 5_242_880, client: `198.51.3.${at % 256}` })
   for (const friend of friends) t.ok('id' in friend && open.live(friend.id) !== undefined)
+})
+
+t.test('what some machine may accept gives its place up for nobody', async (t) => {
+  const environment = tablesOf(t)
+  const facts = { winc: '1', transaction: '0x', payer: '0x', network: 'base', lines: '' }
+  const paid = { payment: 'p', bytes: 1, facts }
+  const begunItem = idOfBytes(Buffer.alloc(32, 1))
+  fill(environment, 1, () => ({ createdMs: systemClock.now(), state: 'open', paid, begunItem }))
+  const { open, records } = sceneOf(t, environment)
+  const [earlier] = records.due('open', Infinity, 1)
+  const begun = open.begin({ chunkBytes: 5_242_880, paid })
+  if ('status' in begun) throw new Error('it was not begun')
+  const isHeld = (id: string): boolean | undefined => open.live(id)?.holder.isUndecided
+  t.equal(isHeld(begun.id), false)
+  open.put({ ...begun, state: 'asked', begunItem })
+  t.equal(isHeld(begun.id), true)
+  open.put({ ...begun, state: 'asked' })
+  t.equal(isHeld(begun.id), false)
+  t.equal(isHeld(earlier?.id ?? ''), true, 'one of an earlier process')
 })
 
 t.test('of what came to nothing the oldest is forgotten first', async (t) => {
