@@ -226,7 +226,10 @@ export class Reservations {
     if (isSpent || (!isNew && counted === reservation)) return paid
     if (isNew && tickets.length >= ticketsMax)
       return refuse('busy', 'self', `item ${itemId}: too many orders at once`)
-    const joined = { ...withTickets(counted, isNew ? [...tickets, ticket] : tickets), ...serviceOf(order, counted) }
+    const joined = {
+      ...withTickets(counted, isNew ? [...tickets, ticket] : tickets),
+      ...serviceOf(order, counted),
+    }
     const records = [reservationChange(itemId, joined, version)]
     return isRejected(await this.parts.ledger.commit({ transfers: [], records })) ? 'changed' : paid
   }

@@ -1,14 +1,14 @@
 import { type Clock, pause, toGrid, withinTime } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import type { Id } from '../../format/id.js'
-import { isRefusal } from '../../format/refusal.js'
 import { acceptingMs, type UsdcPort } from '../../payment/credits-port.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
-import { diskAnswer, fixedAnswers, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import { diskAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { AnnouncedItem } from '../news/item-announcer.js'
 import { readAnnouncement } from '../news/read-announcement.js'
 import type { Receipt } from '../records/receipt.js'
 import type { AcceptedItem, SaleFacts } from '../records/uploads.js'
+import { onWayMs, paymentOutcome, stillOpen } from './payment-outcome.js'
 import type { Purchase, Sale, Sales, Unsettled } from './sales.js'
 import type { ServiceOfSeveral } from './several-services.js'
 
@@ -23,8 +23,6 @@ export interface OpenSalesParts {
   readonly logger: Log
 }
 
-/** An order to settle that nobody knows of may still be on its way to a payment service elsewhere for so long. */
-const onWayMs = 90_000
 const againMs = 2000
 /** Sales that are continued at the same time. */
 const drivenMax = 32
@@ -32,14 +30,6 @@ const drivenMax = 32
 const keepMs = 5000
 /** The row of an item is written in this time after its payment was kept, or not at all: the disk may stand still meanwhile. */
 const rowMs = acceptingMs / 5
-
-const settling = textAnswer(
-  503,
-  'A payment for this item is being settled: retry with the same payment',
-  '\r\nRetry-After: 2',
-)
-
-const open: Unsettled = { answer: settling, isOpen: true }
 
 /** Items that are paid in USDC and stored, and accepted when their payment was settled: each has a `Sale` until then. */
 export class OpenSales {
@@ -79,13 +69,10 @@ export class OpenSales {
   ): ReturnType<Purchase['settle']> {
     const { usdc, clock } = this.parts
     const { payment, itemId, bytes, service = this.parts.service?.name } = sale
-    if (usdc === undefined) return open
+    if (usdc === undefined) return stillOpen
     const named = service === undefined ? {} : { service }
-    const outcome = await usdc.outcome({ payment, itemId, bytes, ...named, ...accepting })
-    if (isRefusal(outcome)) return open
-    if (outcome.paid) return outcome
-    const mayCome = !isArrived && outcome.state === 'unknown' && clock.now() - sale.openedMs < onWayMs
-    return outcome.state === 'open' || mayCome ? open : { answer: fixedAnswers.unpaid, isOpen: false }
+    const isOnWay = !isArrived && clock.now() - sale.openedMs < onWayMs
+    return paymentOutcome(usdc, { payment, itemId, bytes, ...named, ...accepting }, isOnWay)
   }
 
   /**
@@ -95,7 +82,7 @@ export class OpenSales {
   async keep(sale: Sale): Promise<{ readonly winc: string; readonly untilMs: number } | Unsettled> {
     const { clock } = this.parts
     const untilMs = clock.monotonic() + rowMs
-    const kept = await withinTime(clock, keepMs, this.became(sale, true, { isAccepting: true }), open)
+    const kept = await withinTime(clock, keepMs, this.became(sale, true, { isAccepting: true }), stillOpen)
     return 'answer' in kept ? kept : { winc: kept.winc, untilMs }
   }
 

@@ -1,4 +1,5 @@
 import { type Clock, withinTime } from '../../actor/clock.js'
+import type { Log } from '../../actor/log.js'
 import type { Id } from '../../format/id.js'
 import { jsonAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Charging, ItemCharge } from '../charging/charging.js'
@@ -26,6 +27,7 @@ export interface ItemAcceptanceParts {
   readonly receiptNews?: Pick<ReceiptNews, 'announce'>
   readonly terms: ReceiptTerms
   readonly clock: Clock
+  readonly logger: Pick<Log, 'error'>
 }
 
 /** What is known of an item when it is accepted, beside its record and its charge. */
@@ -62,9 +64,14 @@ export class ItemAcceptance {
     announced: AnnouncedItem | undefined,
     { done, sale, writeIds, signed = this.receipts.signature(accepted, 'paid') }: AcceptedWith,
   ): Promise<UploadAnswer> {
-    const { announcer, charging, terms, clock, listing, scan } = this.parts
-    const settle = (): void => charging.settle(accepted.id, charge)
+    const { announcer, charging, terms, clock, listing, scan, logger } = this.parts
+    let isSettled = false
+    const settle = (): void => {
+      if (!isSettled) charging.settle(accepted.id, charge)
+      isSettled = true
+    }
     const afterWriting = async (isWritten: boolean): Promise<void> => {
+      if (isWritten) settle()
       if (isWritten) await listing?.list(accepted)
       if (isWritten && announced !== undefined) await announcer.announce(announced)
       if (isWritten && accepted.isBundle === true) await this.parts.opened?.(accepted.id)
@@ -75,18 +82,18 @@ export class ItemAcceptance {
       listing?.queue(id)
       charge.record(id)
     }
+    // The item is accepted: what fails then keeps neither its receipt nor its charge.
+    const logFailure = (err: unknown): void =>
+      logger.error({ err, id: accepted.id }, 'an accepted item could not be listed, announced or opened')
     const written = this.tables.write(accepted, { ...charge, record })
     const inTime = <T>(step: Promise<T>): Promise<T | 'late'> =>
       withinTime(clock, patienceMs, step, 'late' as const)
     // What comes after the tables goes on by itself: a large bundle takes long to be listed.
-    const followed = inTime(written.then(afterWriting))
+    const followed = inTime(written.then(afterWriting).catch(logFailure))
     const [signature, isWritten] = await Promise.all([signed, inTime(written), followed])
     if (isWritten === false) return endingAnswer
     // The record in the log suffices for a receipt. Tables and index follow when the disk accepts changes.
-    if (isWritten === 'late' && charge.isLogged !== true) {
-      void written.then((isLate) => isLate && settle())
-      return waitingAnswer
-    }
+    if (isWritten === 'late' && charge.isLogged !== true) return waitingAnswer
     const receipt = receiptOf({ ...accepted, timestamp: accepted.receivedMs }, signature, terms)
     settle()
     this.parts.receiptNews?.announce(receipt, accepted)

@@ -37,7 +37,7 @@ import { indexBehind } from './waiting-answers.js'
 export interface ItemIntakeParts
   extends ItemTableParts,
     SignedReceiptsParts,
-    Omit<ItemAcceptanceParts, keyof SoldItemsParts | 'receiptNews'>,
+    Omit<ItemAcceptanceParts, keyof SoldItemsParts | 'receiptNews' | 'logger'>,
     SoldItemsParts,
     Omit<KnownItemsParts, 'uploads' | 'openSales'> {
   readonly scan: Pick<BundleScan, 'scan' | 'drop' | 'accepted'>

@@ -65,8 +65,8 @@ export class SoldItems {
   }
 
   /**
-   * Ends open sales of items that another machine has taken over, which decides them in the name of this one. `isLost`: of a group
-   * of stored items, whether it has. Throws where the disk refuses.
+   * Ends open sales of items that another machine has taken over, which decides them in the name of this one. `isLost`: of a
+   * group of stored items, whether it has. Throws where the disk refuses.
    */
   async leave(isLost: (group: string) => boolean): Promise<void> {
     const { sales } = this.parts.openSales

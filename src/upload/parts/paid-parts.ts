@@ -5,14 +5,15 @@ import { EngineAway } from '../../cluster/engine-away.js'
 import type { ItemsElsewhere } from '../../cluster/items-elsewhere.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
-import { type CreditsPort, type UsdcPaid, type UsdcPort, usdcShare } from '../../payment/credits-port.js'
+import { type CreditsPort, type UsdcPort, usdcShare } from '../../payment/credits-port.js'
 import { isDiskError } from '../../store/disk-error.js'
 import { addressShape } from '../calls/credits-routes.js'
 import { jsonAnswer, tooLarge, type UploadAnswer } from '../calls/upload-answers.js'
 import type { ItemCharge } from '../charging/charging.js'
-import type { PaidFacts, Purchase } from '../charging/sales.js'
+import { onWayMs, paymentOutcome } from '../charging/payment-outcome.js'
+import type { PaidFacts, Purchase, Unsettled } from '../charging/sales.js'
 import type { Uploads } from '../records/uploads.js'
-import { type BroughtPayment, settlementPending, type UsdcUploads } from '../requests/usdc-uploads.js'
+import type { BroughtPayment, UsdcUploads } from '../requests/usdc-uploads.js'
 import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
 import type { MultipartRecord, PaidUpload } from './multipart-record.js'
 import type { PartRecords } from './part-records.js'
@@ -52,8 +53,6 @@ export interface UndecidedUploads {
 const againMs = 2000
 /** Uploads whose payments are not decided, of all clients and of one: they take places that nobody has paid for. */
 const [movingMax, movingEachMax] = [512, 32] as const
-/** An order that nobody knows of may still be on its way to a payment service elsewhere for so long. */
-const onWayMs = 90_000
 const noStore = '\r\nCache-Control: no-store'
 
 /** An upload whose payment is not decided. */
@@ -62,10 +61,8 @@ interface UndecidedPayment {
   readonly open: UndecidedUploads
   /** Requests that bring the payment now. */
   requests: number
-  /** An order to settle it may have arrived. */
-  mayMove: boolean
-  /** The end of the last request, by the monotonic clock. */
-  sinceMs: number
+  /** When the last order ended of which nobody knows whether it has arrived, by the monotonic clock. Absent: all are answered. */
+  doubtMs: number | undefined
 }
 
 const tooManyMoving = jsonAnswer(
@@ -159,25 +156,30 @@ export class PaidParts {
     undecided: UndecidedPayment,
   ): Promise<UploadAnswer> {
     await this.parts.records.written(id)
+    const { clock } = this.parts
     const facts = await purchase.settle(id).catch((error: unknown) => {
-      undecided.mayMove = true
+      undecided.doubtMs = clock.monotonic()
       throw error
     })
-    if ('answer' in facts) {
-      // That we were busy does not state that anything may move.
-      if (facts.isOpen && facts.isUnsent !== true) undecided.mayMove = true
-      // Validity and prices end while an earlier order settles: only the record of the payment tells that nothing can move.
-      const isDecided = !facts.isOpen && undecided.mayMove
-      return (isDecided && (await this.#became(id, paid))) || facts.answer
-    }
-    return this.#begun(id, { ...paid, facts })
+    if (!('answer' in facts)) return this.#begun(id, { ...paid, facts })
+    // That we were busy does not state that anything may move.
+    if (facts.isOpen && facts.isUnsent !== true) undecided.doubtMs = clock.monotonic()
+    if (facts.isOpen || undecided.doubtMs === undefined) return facts.answer
+    // Validity and prices end while an earlier order settles: only the record of the payment tells that nothing can move.
+    const became = await this.#became(id, paid, undecided)
+    if (!('answer' in became)) return this.#begun(id, { ...paid, facts: became })
+    return became.isOpen ? became.answer : facts.answer
   }
 
-  /** Undefined: nothing of an earlier order can move. */
-  async #became(id: string, { payment, bytes }: PaidUpload): Promise<UploadAnswer | undefined> {
-    const outcome = await this.parts.usdc.outcome({ payment, itemId: id, bytes })
-    if (isRefusal(outcome) || (!outcome.paid && outcome.state === 'open')) return settlementPending
-    return outcome.paid ? this.#begun(id, { payment, bytes, facts: factsOf(outcome) }) : undefined
+  /** What became of the payment by all orders so far. */
+  #became(
+    id: string,
+    { payment, bytes }: PaidUpload,
+    { requests, doubtMs }: UndecidedPayment,
+  ): Promise<PaidFacts | Unsettled> {
+    const { usdc, clock } = this.parts
+    const isDoubted = doubtMs !== undefined && clock.monotonic() - doubtMs < onWayMs
+    return paymentOutcome(usdc, { payment, itemId: id, bytes }, requests > 1 || isDoubted)
   }
 
   async #begun(id: string, paid: PaidUpload): Promise<UploadAnswer> {
@@ -200,7 +202,8 @@ export class PaidParts {
     // One that was begun has its place already: by an earlier process, or on another machine.
     const leave = isKnown ? this.#places.force(client ?? '') : this.#places.take(client ?? '')
     if (typeof leave === 'string') return undefined
-    const undecided = { leave, open, requests: 0, mayMove: isKnown, sinceMs: this.parts.clock.monotonic() }
+    const doubtMs = isKnown ? this.parts.clock.monotonic() : undefined
+    const undecided = { leave, open, requests: 0, doubtMs }
     this.#undecided.set(id, undecided)
     return undecided
   }
@@ -208,10 +211,9 @@ export class PaidParts {
   /** A request is over. What no money can follow is gone with the last one; else it is looked at until it is decided. */
   #requestEnded(id: string, undecided: UndecidedPayment): void {
     undecided.requests -= 1
-    undecided.sinceMs = this.parts.clock.monotonic()
     if (undecided.requests > 0 || this.#undecided.get(id) !== undecided) return
     if (!this.#isUnpaid(id)) this.#forgetUndecided(id, undecided)
-    else if (!undecided.mayMove) {
+    else if (undecided.doubtMs === undefined) {
       this.#forgetUndecided(id, undecided)
       undecided.open.drop(id)
     } else this.#startChecks()
@@ -254,18 +256,17 @@ export class PaidParts {
   }
 
   async #check(id: string, undecided: UndecidedPayment): Promise<void> {
-    const { records, usdc, clock } = this.parts
+    const { records } = this.parts
     const paid = records.find(id)?.paid
     if (paid === undefined || !this.#isUnpaid(id)) return this.#forgetUndecided(id, undecided)
-    const outcome = await usdc.outcome({ payment: paid.payment, itemId: id, bytes: paid.bytes })
+    const became = await this.#became(id, paid, undecided)
     const record = records.find(id)
-    if (isRefusal(outcome) || undecided.requests > 0 || record === undefined || !this.#isUnpaid(id)) return
-    if (outcome.paid) {
-      records.put(paidBy(record, { ...paid, facts: factsOf(outcome) }))
+    if (undecided.requests > 0 || record === undefined || !this.#isUnpaid(id)) return
+    if (!('answer' in became)) {
+      records.put(paidBy(record, { ...paid, facts: became }))
       return this.#forgetUndecided(id, undecided)
     }
-    const isOnWay = outcome.state === 'unknown' && clock.monotonic() - undecided.sinceMs < onWayMs
-    if (outcome.state === 'open' || isOnWay) return
+    if (became.isOpen) return
     this.#forgetUndecided(id, undecided)
     undecided.open.drop(id)
   }
@@ -341,10 +342,6 @@ export class PaidParts {
     this.#closing.abort()
     await Promise.all([...this.#underWay.values(), this.#checking])
   }
-}
-
-function factsOf({ winc, transaction, payer, network, lines }: UsdcPaid): PaidFacts {
-  return { winc, transaction, payer, network, lines }
 }
 
 /** From now on it is looked at when it expires. */

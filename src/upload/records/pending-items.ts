@@ -108,7 +108,8 @@ export class PendingItems<Item extends Known> {
       this.#byId.delete(item.id)
       const content = item.owner + (item.digest ?? '')
       if (this.#byContent.get(content) === item.id) this.#byContent.delete(content)
-      if (this.#byReservation.get(item.heldAs ?? '') === item.id) this.#byReservation.delete(item.heldAs ?? '')
+      if (this.#byReservation.get(item.heldAs ?? '') === item.id)
+        this.#byReservation.delete(item.heldAs ?? '')
       this.#writer.leftOut(item)
     }
   }

@@ -15,6 +15,7 @@ import {
 } from '../../payment/credits-port.js'
 import { jsonAnswer, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
+import { settlementPending } from '../charging/payment-outcome.js'
 import type { Purchase, Sale, Sales } from '../charging/sales.js'
 import { elsewhereAnswer, type ServiceOfSeveral } from '../charging/several-services.js'
 import { lengthOf, type SingleUpload } from '../intake/single-upload.js'
@@ -295,13 +296,6 @@ const alreadySettled: TrackedPayment = {
 }
 
 type UsdcWish = Pick<UsdcOrder, 'asker' | 'bytes' | 'resource' | 'mimeType'>
-
-/** Nobody knows yet whether the money moves. */
-export const settlementPending = jsonAnswer(
-  503,
-  { error: 'settlement_pending', message: 'the payment is being settled: retry with the same payment' },
-  '\r\nRetry-After: 2',
-)
 
 function malformed(message: string): UploadAnswer {
   return jsonAnswer(400, { error: 'malformed_payment', message })

@@ -22,9 +22,8 @@ const header = parseItemHeader(item)
 if (header === 'more' || isRefusal(header)) throw new Error('the item of this test is none')
 const { id } = header
 
-const paid: UsdcOutcome = {
-  ...{ paid: true, winc: '7', lines: '', payment: 'p', transaction: '0x1', payer: '0xa', network: 'base' },
-}
+const made = { payment: 'p', transaction: '0x1', payer: '0xa', network: 'base', lines: '' }
+const paid: UsdcOutcome = { ...made, paid: true, winc: '7' }
 
 async function bought(t: Test, options: RigOptions) {
   const sound = openUploadTables(t.testdir())
@@ -100,11 +99,11 @@ t.test('a machine that comes back leaves its open sales to who has taken them ov
     put: async () => 'group-one',
   }
   let isAway = true
-  const asked: string[] = []
+  const looked: string[] = []
   const { rig, buy } = await bought(t, {
     store,
     outcome: async ({ itemId }) => {
-      asked.push(itemId)
+      looked.push(itemId)
       return isAway ? refuse('late', 'self', 'away') : paid
     },
   })
@@ -115,9 +114,9 @@ t.test('a machine that comes back leaves its open sales to who has taken them ov
   isAway = false
   // While it is not known whose the uploads are, nothing is accepted.
   store.refusal = refuse('busy', 'self', 'is being opened')
-  asked.length = 0
+  looked.length = 0
   t.match(await rig.intake.resumeIdle(open), { status: 503 })
-  t.strictSame(asked, [])
+  t.strictSame(looked, [])
   await rig.intake.leaveSales((group) => group === 'group-two')
   t.equal(sales.open().length, 1)
   await rig.intake.leaveSales((group) => group === 'group-one')
@@ -141,7 +140,7 @@ const hasty: Clock = {
 
 /** Accepts one item; `rows` resolves when it is in the tables, `listed` when other machines know of it. */
 function accepting(rows: Promise<boolean>, listed: Promise<void>) {
-  const settled: string[] = []
+  const [settled, logged]: [string[], string[]] = [[], []]
   const parts = {
     scan: { accepted: () => undefined },
     listing: { queue: () => undefined, list: () => listed },
@@ -149,6 +148,7 @@ function accepting(rows: Promise<boolean>, listed: Promise<void>) {
     announcer: { announce: async () => undefined },
     terms: { public: '', dataCaches: [], fastFinalityIndexes: [] },
     clock: hasty,
+    logger: { error: (_: object, words: string) => logged.push(words) },
   }
   const signature = async () => new Uint8Array(512)
   const acceptance = new ItemAcceptance(
@@ -159,6 +159,7 @@ function accepting(rows: Promise<boolean>, listed: Promise<void>) {
   const accepted = { id, receivedMs: 0, deadlineHeight: 1, winc: '7' } as AcceptedItem
   return {
     settled,
+    logged,
     answer: acceptance.accept(accepted, { ...noCharge, winc: '7' }, undefined, { done: undefined }),
   }
 }
@@ -169,6 +170,13 @@ t.test('an accepted item is charged and has its receipt, however long it takes t
   const { answer, settled } = accepting(Promise.resolve(true), never)
   t.match(await answer, { status: 200, json: { id } })
   t.same(settled, [id])
+})
+
+t.test('an accepted item has its receipt and is charged, whatever fails then', async (t) => {
+  const { answer, settled, logged } = accepting(Promise.resolve(true), Promise.reject(new Error('a bug')))
+  t.match(await answer, { status: 200, json: { id } })
+  t.same(settled, [id])
+  t.match(logged, [/could not be listed/])
 })
 
 t.test('an item whose row is written late is charged then', async (t) => {

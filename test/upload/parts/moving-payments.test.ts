@@ -106,11 +106,30 @@ t.test('an offer is made only where nothing of an earlier order can move', async
     t.match(await scene.create(payment), { status: 503 })
     // Its validity has ended meanwhile.
     scene.collected = async () => over
-    scene.outcome = { paid: false, state: 'open' }
-    t.match(await scene.create(payment), { status: 503 })
+    for (const state of ['open', 'unknown'] as const) {
+      scene.outcome = { paid: false, state }
+      t.match(await scene.create(payment), { status: 503 }, state)
+    }
     const settled = { paid: true, payment, units: '1', ...made } as UsdcOutcome
     scene.outcome = payment === 'p' ? settled : { paid: false, state: 'failed' }
     t.match(await scene.create(payment), { status: payment === 'p' ? 200 : 402 })
+  }
+})
+
+t.test('of an order that nobody knows of, too, when it cannot be on its way any more', async (t) => {
+  const scene = sceneOf(t)
+  const over: Unsettled = { answer: jsonAnswer(402, {}), isOpen: false }
+  scene.collected = async () => pending
+  t.match(await scene.create('p'), { status: 503 })
+  for (const [aheadMs, collected, status] of [
+    [50_000, busy, 503],
+    [89_000, over, 503],
+    // That a request was answered meanwhile puts nothing off.
+    [91_000, over, 402],
+  ] as const) {
+    scene.aheadMs = aheadMs
+    scene.collected = async () => collected
+    t.match(await scene.create('p'), { status })
   }
 })
 

@@ -80,7 +80,10 @@ t.test('what is pending is known, and goes first in the next transaction', async
   for (const item of [late, itemOf(4)]) uploads.pending.add(item)
   overdue.add(late.id)
   uploads.writePending()
-  t.strictSame([leftOut, uploads.find(late.id), uploads.ofReservation('late')], [[late.id], undefined, undefined])
+  t.strictSame(
+    [leftOut, uploads.find(late.id), uploads.ofReservation('late')],
+    [[late.id], undefined, undefined],
+  )
   t.equal(uploads.ofContent(late.owner, Buffer.alloc(32, 3)), undefined)
   t.match(shown.find(itemOf(4).id), { id: itemOf(4).id })
 })
