@@ -1,19 +1,29 @@
-import { networkOfAddress } from '../format/ip.js'
+import { partiesOf } from '../format/ip.js'
 import type { Clock } from './clock.js'
 
 const windowMs = 60_000
 /** Networks whose requests are remembered; the one that was silent longest is forgotten first. */
 const networksMax = 1000
 
+interface Wanting {
+  readonly atMs: number
+  readonly provider: string
+}
+
 /**
- * Shares out few calls to a service of others by networks (`partiesOf`). A network may cause as many in a minute as an even share
- * of all that want some, and one at least: so one that wants many leaves room for each other one.
+ * Shares out few calls to a service of others by providers, and what a provider has by its networks (`partiesOf`). Each may cause
+ * as many in a minute as an even share of all that want some, and one at least: so one that wants many leaves room for each
+ * other one. Networks alone would not do: a few cheap machines at one host are in as many of them, and who has an IPv6 /32 has
+ * 65,536. What it costs: clients of one provider are short of calls together.
  */
 export class CallShares {
   /** When each network wanted a call last, the earliest first. */
-  readonly #wanted = new Map<string, number>()
+  readonly #wanted = new Map<string, Wanting>()
+  /** Networks of each provider in `#wanted`. */
+  readonly #providers = new Map<string, number>()
   /** Calls of the last minute, the earliest first; they are as many as the service gets. */
-  readonly #calls: { readonly atMs: number; readonly network: string }[] = []
+  readonly #calls: { readonly atMs: number; readonly parties: readonly string[] }[] = []
+  /** Of the last minute, by provider and by network. */
   readonly #counts = new Map<string, number>()
 
   constructor(
@@ -25,31 +35,54 @@ export class CallShares {
   may(client: string): boolean {
     const nowMs = this.clock.monotonic()
     this.#forget(nowMs - windowMs)
-    const network = networkOfAddress(client)
-    this.#wanted.delete(network)
-    this.#wanted.set(network, nowMs)
-    const share = Math.max(1, Math.floor(this.perMinute / this.#wanted.size))
-    return (this.#counts.get(network) ?? 0) < share
+    const [provider, network] = named(client)
+    this.#drop(network)
+    this.#wanted.set(network, { atMs: nowMs, provider })
+    count(this.#providers, provider, 1)
+    const share = evenShare(this.perMinute, this.#providers.size)
+    const ownShare = evenShare(share, this.#providers.get(provider) ?? 1)
+    const [ofProvider, ofNetwork] = [provider, network].map((name) => this.#counts.get(name) ?? 0)
+    return (ofProvider ?? 0) < share && (ofNetwork ?? 0) < ownShare
   }
 
   /** A call was made for this client. */
   called(client: string): void {
-    const network = networkOfAddress(client)
-    this.#calls.push({ atMs: this.clock.monotonic(), network })
-    this.#counts.set(network, (this.#counts.get(network) ?? 0) + 1)
+    const parties = named(client)
+    this.#calls.push({ atMs: this.clock.monotonic(), parties })
+    for (const name of parties) count(this.#counts, name, 1)
+  }
+
+  #drop(network: string): void {
+    const before = this.#wanted.get(network)
+    if (before === undefined) return
+    this.#wanted.delete(network)
+    count(this.#providers, before.provider, -1)
   }
 
   #forget(untilMs: number): void {
-    for (const [network, atMs] of this.#wanted) {
+    for (const [network, { atMs }] of this.#wanted) {
       if (atMs >= untilMs && this.#wanted.size < networksMax) break
-      this.#wanted.delete(network)
+      this.#drop(network)
     }
     while (this.#calls[0] !== undefined && this.#calls[0].atMs < untilMs) {
-      const { network } = this.#calls[0]
+      for (const name of this.#calls[0].parties) count(this.#counts, name, -1)
       this.#calls.shift()
-      const left = (this.#counts.get(network) ?? 1) - 1
-      if (left > 0) this.#counts.set(network, left)
-      else this.#counts.delete(network)
     }
   }
+}
+
+function evenShare(all: number, parties: number): number {
+  return Math.max(1, Math.floor(all / parties))
+}
+
+/** Provider and network, by names that differ. */
+function named(client: string): readonly [provider: string, network: string] {
+  const [provider, network] = partiesOf(client)
+  return [`provider ${provider}`, `network ${network}`]
+}
+
+function count(counts: Map<string, number>, name: string, more: number): void {
+  const sum = (counts.get(name) ?? 0) + more
+  if (sum === 0) counts.delete(name)
+  else counts.set(name, sum)
 }

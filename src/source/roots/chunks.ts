@@ -89,6 +89,7 @@ export class OffsetAwareChunks implements Source {
   async #elsewhere(wanted: Wanted, refusal: Refusal, signal: AbortSignal): Promise<Found | Refusal> {
     const hints = await this.roots?.find(wanted.id, wanted.provenance, signal, wanted.client)
     if (hints === undefined) return refusal
+    if (isRefusal(hints)) return weightier(refusal, hints)
     const item = await this.items.open({ ...wanted, hints }, signal)
     return isRefusal(item) ? item : { ...item, name: this.name }
   }

@@ -5,7 +5,7 @@ import type { Clock } from '../../actor/clock.js'
 import { textOfBytes } from '../../format/bytes.js'
 import { Gathered } from '../../format/gathered.js'
 import { type Id, parseId } from '../../format/id.js'
-import { isRefusal } from '../../format/refusal.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Hints, Provenance } from '../source-messages.js'
 import { type OwnName, readAnswerHeaders, trailHeaders } from '../upstream/gateway-headers.js'
 import { isConfined, passed, type TrailRules, trailKey } from '../upstream/trail.js'
@@ -27,16 +27,24 @@ export interface RootLookupOptions extends TrailRules {
 /** Where an item lies, as somebody says: never believed, only looked at. */
 export interface RootLookup {
   /**
-   * Undefined where nobody says anything. Never rejects. `client`: address of the one whose share of the requests it takes;
-   * empty: of this program itself.
+   * Undefined where nobody knows it. A refusal (`busy`): that is not known, because none of them could be called, or none
+   * answered. Never rejects. `client`: address of the one whose share of the requests it takes; empty: of this program itself.
    */
-  find(id: Id, provenance: Provenance, signal: AbortSignal, client?: string): Promise<Hints | undefined>
+  find(
+    id: Id,
+    provenance: Provenance,
+    signal: AbortSignal,
+    client?: string,
+  ): Promise<Hints | Refusal | undefined>
 }
 
 interface Remembered {
   readonly hints: Hints | undefined
   readonly untilMs: number
 }
+
+/** An absence must not be made of it. */
+const notKnownNow = refuse('busy', 'self', 'It is not known now in which transaction this id lies: try again')
 
 /** Answers of offset routes are small. */
 const answerMaxBytes = 16_384
@@ -68,19 +76,26 @@ export class GatewayRoots implements RootLookup {
     this.#own = { release, ...(host === undefined ? {} : { host }) }
   }
 
-  async find(id: Id, provenance: Provenance, signal: AbortSignal, client = ''): Promise<Hints | undefined> {
+  async find(
+    id: Id,
+    provenance: Provenance,
+    signal: AbortSignal,
+    client = '',
+  ): Promise<Hints | Refusal | undefined> {
     if (isConfined(provenance, this.options)) return undefined
     const known = this.#remembered.get(id)
     if (known !== undefined && known.untilMs > this.clock.monotonic()) return known.hints
     const hasShare = this.#shares.may(client)
     let isCounted = false
+    let isWanted = false
     let isAnswered = false
     let found: Hints | undefined
     const isLed = trailKey(provenance, this.options) !== ''
     for (const { url, breaker } of this.#gateways) {
+      if (signal.aborted || passed(url, provenance)) continue
+      isWanted = true
       // Where calls are plenty nobody is short of any.
-      if (!hasShare && breaker.isScarce) continue
-      if (signal.aborted || passed(url, provenance) || !breaker.take()) continue
+      if ((!hasShare && breaker.isScarce) || !breaker.take()) continue
       if (!isCounted) this.#shares.called(client)
       isCounted = true
       const begunMs = this.clock.monotonic()
@@ -100,7 +115,7 @@ export class GatewayRoots implements RootLookup {
     }
     // An absence holds only for requests without a trail; a place holds for whoever requested it.
     if (isAnswered && (found !== undefined || !isLed)) this.#remember(id, found)
-    return found
+    return isWanted && !isAnswered ? notKnownNow : found
   }
 
   async close(): Promise<void> {

@@ -3,8 +3,9 @@ import t from 'tap'
 import { Breaker } from '../../../src/actor/breaker.js'
 import { type Clock, systemClock } from '../../../src/actor/clock.js'
 import { encodeBundle } from '../../../src/format/bundle.js'
-import { isRefusal } from '../../../src/format/refusal.js'
+import { isRefusal, refuse } from '../../../src/format/refusal.js'
 import { chainSources } from '../../../src/source/roots/chain-sources.js'
+import { OffsetAwareChunks } from '../../../src/source/roots/chunks.js'
 import { GatewayRoots, type RootLookupOptions } from '../../../src/source/roots/root-lookup.js'
 import { taken, wantedOf } from '../../conformance/source.js'
 import { someId, trail, upstream } from '../rig.js'
@@ -75,7 +76,7 @@ t.test('an absence for a request with a via list is not remembered for others', 
   const roots = new GatewayRoots(options([server.url]), systemClock)
   for (let turn = 0; turn < 4; turn += 1) {
     const longer = { ...trail, hops: 1, via: ['a.example'] }
-    t.equal(await roots.find(id, longer, never), undefined)
+    t.match(await roots.find(id, longer, never), { refused: 'busy' })
     t.equal(await roots.find(id, { ...trail, via: ['127.0.0.1'] }, never), undefined, 'it is not asked')
   }
   t.equal(server.requests.length, 4)
@@ -109,6 +110,62 @@ t.test('who wants many look-ups leaves others their share of the few', async (t)
   }
   t.ok(had >= 5, `${had} of 10 of the other one, whose even share are six in two minutes`)
   await Promise.all([roots.close(), server.close()])
+})
+
+t.test(
+  'neither six machines of a provider nor the networks of an IPv6 /32 take the share of others',
+  async (t) => {
+    for (const networkOf of [
+      (at: number) => `198.51.${at % 6}.7`,
+      (at: number) => `2001:db8:${at % 999}::1`,
+    ]) {
+      const clock = handClock()
+      const server = await upstream((_, response) => response.writeHead(404).end())
+      const roots = new GatewayRoots(
+        options([server.url], { breaker: { ...breaker, burst: 5, perMinute: 6 } }),
+        clock,
+      )
+      let had = 0
+      for (let second = 0; second < 240; second += 1) {
+        clock.ms += 1000
+        for (let more = 0; more < 3; more += 1)
+          await roots.find(someId(), trail, never, networkOf(3 * second + more))
+        if (second % 22 !== 21) continue
+        if (!isRefusal(await roots.find(someId(), trail, never, '203.0.113.7'))) had += 1
+      }
+      t.ok(had >= 9, `${had} of 10`)
+      await Promise.all([roots.close(), server.close()])
+    }
+  },
+)
+
+t.test('that nobody could be called is no absence', async (t) => {
+  const clock = handClock()
+  let isWell = true
+  const server = await upstream((_, response) => response.writeHead(isWell ? 404 : 500).end())
+  const few = { ...breaker, burst: 1, perMinute: 6 }
+  const roots = new GatewayRoots(options([server.url], { breaker: few }), clock)
+  const [known, unknown] = [someId(), someId()]
+  t.equal(await roots.find(known, trail, never, '198.51.100.7'), undefined)
+  t.match(await roots.find(unknown, trail, never, '198.51.100.7'), { refused: 'busy' })
+  t.equal(
+    await roots.find(known, trail, never, '198.51.100.7'),
+    undefined,
+    'one that is remembered costs none',
+  )
+  clock.ms += 60_000
+  isWell = false
+  t.match(await roots.find(unknown, trail, never), { refused: 'busy' }, 'nor that it failed')
+  clock.ms += 60_000
+  isWell = true
+  t.equal(await roots.find(unknown, trail, never), undefined)
+  await Promise.all([roots.close(), server.close()])
+
+  const refusing = { find: async () => refuse('busy', 'self', 'not now') }
+  const absent = { open: async () => refuse('unknown', 'client', 'Not found') }
+  const source = new OffsetAwareChunks(absent as never, absent as never, refusing)
+  const wanted = { id: unknown, provenance: trail, client: '' }
+  t.match(await source.open(wanted as never, new AbortController().signal), { refused: 'busy' })
 })
 
 t.test('a gateway that fails is not asked for a while', (t) => {
