@@ -8,12 +8,12 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 /** Packages that stay where they are, because they carry addons, threads or scripts of their own. */
-const external = ['lmdb', 'node-sqlite3-wasm', 'piscina']
+const external = ['node-sqlite3-wasm', 'piscina']
 /**
  * Packages of many files that most threads never use: they stay where they are, too, and each is read when one of its exports is
  * first used. An import of a package is otherwise read at the start of the file, also where only a part that is loaded later has it.
  */
-const late = ['pg', 'ioredis', 'stripe', 'nodemailer', 'undici']
+const late = ['lmdb', 'pg', 'ioredis', 'stripe', 'nodemailer', 'undici']
 
 /** Replaces each of these packages by an object whose getters load it; a bundle with them has a `require`. */
 export const latePackages = (packages) => ({

@@ -1,4 +1,4 @@
-import type { JsonWebKey } from 'node:crypto'
+import { type JsonWebKey, randomBytes } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import type { Chain } from '../chain/chain.js'
 import { encodeBase64url } from '../format/base64url.js'
@@ -10,7 +10,7 @@ import { transactionJson } from '../format/transaction.js'
 import { dataTree } from '../proof/data-root.js'
 import { sha256 } from '../proof/digest.js'
 import { newRsaKey } from '../proof/new-key.js'
-import { rsaSigner, signItem, signTransaction } from '../proof/sign.js'
+import { ed25519Signer, signItem, signTransaction } from '../proof/sign.js'
 import { getHead } from './get-head.js'
 import type { Planted } from './seed.js'
 import { largeFile, sitePages } from './site.js'
@@ -27,8 +27,8 @@ export interface PlantingParts {
 /** Makes the site, signs it with a wallet of its own and posts it. Rejects where the node refuses. */
 export async function postSite({ chain, node, folder, end }: PlantingParts): Promise<Planted> {
   await mkdir(folder, { recursive: true })
-  // A wallet for this purpose only; its key is not kept.
-  const wallet = await newRsaKey(4096)
+  // A wallet for this purpose only; its key is not kept. One of 4096 bits takes a slow machine more than two seconds to make.
+  const wallet = await newRsaKey(2048)
   const address = encodeBase64url(sha256(Buffer.from(wallet.n ?? '', 'base64url')))
   await getOrThrow(`${node}/mint/${address}/${10n ** 15n}`)
   const post = (bytes: Uint8Array, tags: readonly Tag[]): Promise<Id> => {
@@ -41,7 +41,7 @@ export async function postSite({ chain, node, folder, end }: PlantingParts): Pro
     ids.set(path, await post(bytes, [tagOf('Content-Type', contentType)]))
   }
   ids.set('large.bin', await post(largeFile(), [tagOf('Content-Type', 'application/octet-stream')]))
-  const { bundle, item, nested } = bundleOf(wallet)
+  const { bundle, item, nested } = bundleOf()
   const root = await post(bundle, bundleTags)
   const site = await post(manifestOf(ids), [tagOf('Content-Type', 'application/x.arweave-manifest+json')])
   await getOrThrow(`${node}/mine`)
@@ -58,12 +58,12 @@ export async function postSite({ chain, node, folder, end }: PlantingParts): Pro
 
 const bundleTags = [tagOf('Bundle-Format', 'binary'), tagOf('Bundle-Version', '2.0.0')]
 
-/** A bundle of an item and of a bundle that holds another (ANS-104). */
-function bundleOf(wallet: JsonWebKey): { bundle: Uint8Array; item: Id; nested: Id } {
-  const signer = rsaSigner(wallet)
+/** A bundle of an item and of a bundle that holds another (ANS-104), signed by a new Ed25519 key. */
+function bundleOf(): { bundle: Uint8Array; item: Id; nested: Id } {
+  const signer = ed25519Signer(randomBytes(32))
   const make = (tags: readonly Tag[], payload: Uint8Array): { id: Id; bytes: Uint8Array } => {
     const bytes = signItem(signer, { tags }, payload)
-    return { id: idOfBytes(sha256(bytes.subarray(2, 514))), bytes }
+    return { id: idOfBytes(sha256(bytes.subarray(2, 66))), bytes }
   }
   const text = (body: string): { id: Id; bytes: Uint8Array } =>
     make([tagOf('Content-Type', 'text/plain; charset=utf-8'), tagOf('App-Name', 'Sluice')], Buffer.from(body))

@@ -7,7 +7,7 @@ import {
   signerOfSolana,
 } from '../../src/client/signer.js'
 import { encodeBase58 } from '../../src/format/base58.js'
-import { newRsaKey } from '../../src/proof/new-key.js'
+import { fixtureLines } from '../fixture-file.js'
 
 export const walletKinds = ['arweave', 'ethereum', 'solana'] as const
 export type WalletKind = (typeof walletKinds)[number]
@@ -18,10 +18,14 @@ export interface NewWallet {
   readonly privateKey: unknown
 }
 
-/** A key that nobody used before. */
+/** Kept, because to make one takes seconds of processor time. */
+const rsaKeys = fixtureLines<ArweaveJwk>('rsa-4096-keys.ndjson')
+
+/** A key that this process did not use before. */
 export async function newWallet(kind: WalletKind): Promise<NewWallet> {
   if (kind === 'arweave') {
-    const jwk = (await newRsaKey(4096)) as ArweaveJwk
+    const jwk = rsaKeys.pop()
+    if (jwk === undefined) throw new Error('test/fixture/rsa-4096-keys.ndjson has no more keys')
     return { signer: await signerOfArweave(jwk), privateKey: jwk }
   }
   const secret = randomBytes(32)

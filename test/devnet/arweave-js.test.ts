@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
+import { fixtureLines } from '../fixture-file.js'
 import { clientOf, devnetOf, knownWallet } from './posting.js'
+
+const [wallet = knownWallet()] = fixtureLines<ReturnType<typeof knownWallet>>('rsa-4096-keys.ndjson')
 
 t.test('arweave-js stores 3 MB in chunks, sees them confirmed and reads them back', async (t) => {
   const devnet = await devnetOf(t)
   const arweave = clientOf(devnet.url)
-  const wallet = await arweave.wallets.generate()
   const address = await arweave.wallets.jwkToAddress(wallet)
   t.equal((await arweave.api.get(`mint/${address}/2000000000000`)).data, '2000000000000')
   t.equal(await arweave.wallets.getBalance(address), '2000000000000')
@@ -44,7 +46,6 @@ t.test('arweave-js stores 3 MB in chunks, sees them confirmed and reads them bac
 t.test('arweave-js posts small data inline and sends winston', async (t) => {
   const devnet = await devnetOf(t)
   const arweave = clientOf(devnet.url)
-  const wallet = await arweave.wallets.generate()
   const other = await arweave.wallets.jwkToAddress(knownWallet())
   devnet.mint(await arweave.wallets.jwkToAddress(wallet), 10n ** 12n)
 

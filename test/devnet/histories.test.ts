@@ -3,13 +3,12 @@ import t from 'tap'
 import type { Devnet } from '../../src/devnet/devnet.js'
 import { transactionJson } from '../../src/format/transaction.js'
 import { dataTree } from '../../src/proof/data-root.js'
-import { newRsaKey } from '../../src/proof/new-key.js'
 import { signTransaction } from '../../src/proof/sign.js'
 import { fc } from '../property.js'
 import { checkChain } from './check-chain.js'
-import { devnetOf } from './posting.js'
+import { devnetOf, knownWallet } from './posting.js'
 
-const wallet = await newRsaKey(4096)
+const wallet = { ...knownWallet() }
 const address = createHash('sha256')
   .update(Buffer.from(wallet.n ?? '', 'base64url'))
   .digest('base64url')

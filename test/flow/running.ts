@@ -22,6 +22,9 @@ export interface Running {
 /** Making a key of its own takes a program seconds. */
 const wallet = fileURLToPath(new URL('../../../test/fixture/rsa-4096.jwk.json', import.meta.url))
 
+/** An address for payments in AR, so that the program makes no wallet for them, either. */
+const payee = 'A'.repeat(43)
+
 /** Words for Node that run the program: as its first line says it. */
 export const program = [
   '--single-threaded-gc',
@@ -76,6 +79,7 @@ export async function run(
       DEVNET_SEED: 'false',
       EDGE_THREADS: '1',
       UPLOAD_WALLET_FILE: wallet,
+      PAYMENT_ARWEAVE_ADDRESS: payee,
       // A thread that gets no processor on a busy machine is well: replacing it would end the connections of the test.
       WATCHDOG_SECONDS: '120',
       ...environment,

@@ -52,7 +52,7 @@ const twins: Readonly<Record<string, () => Twins | Promise<Twins>>> = {
     return [paying, { ...paying, target: Buffer.from(bob, 'base64url'), quantity: 1n, tags: [] }]
   },
   'of format 1': async () => {
-    const jwk = await newRsaKey(4096)
+    const jwk = await newRsaKey(2048)
     const target = Buffer.from(own, 'base64url')
     const quantity = 1000n * ar
     const paying = signTransaction(
