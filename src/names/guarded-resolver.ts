@@ -16,7 +16,7 @@ export interface GuardOptions extends BackoffOptions {
 }
 
 /** The last names that were answered, one of a base name: so many are kept to try the resolver with. */
-const answeredMax = 4
+export const answeredMax = 4
 
 /** Adds a timeout to a resolver, and pauses it for a while when it fails for several names in a row. */
 export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock): Resolver {
@@ -35,6 +35,8 @@ class GuardedResolver implements Resolver {
   readonly #answered = new BoundedMap<string, Name>(answeredMax)
   #failedLast = ''
   #trying: Promise<void> | undefined
+  /** Bugs of the resolver in calls that no request waits for: the next request throws them. */
+  readonly #thrown: unknown[] = []
 
   constructor(
     private readonly resolver: Resolver,
@@ -48,11 +50,12 @@ class GuardedResolver implements Resolver {
 
   async resolve(name: Name, asking: ResolveContext): Promise<ResolverVerdict> {
     const rest = this.#rest
+    if (this.#thrown.length > 0) throw this.#thrown.shift()
     if (rest.isDue && rest.isOn) return this.#resting()
     // One call tries whether the resolver works again; the others are refused meanwhile and need not wait.
     if (rest.isDue) {
       rest.hold(this.options.timeoutMs)
-      if (this.#answered.size > 0) void this.#tryAnswered()
+      if (this.#answered.size > 0) this.#tryAnswered()
     }
     const begunMs = this.clock.monotonic()
     const verdict = await this.#call(name, asking)
@@ -91,7 +94,7 @@ class GuardedResolver implements Resolver {
     const isRepeated = basename === this.#failedLast && !this.#rest.isDue
     if (asking.signal.aborted || isRepeated) return
     this.#failedLast = basename
-    if (this.#rest.isLast && this.#answered.size > 0) void this.#tryAnswered()
+    if (this.#rest.isLast && this.#answered.size > 0) this.#tryAnswered()
     else this.#rest.failed()
   }
 
@@ -100,11 +103,14 @@ class GuardedResolver implements Resolver {
     this.#failedLast = ''
   }
 
-  #tryAnswered(): Promise<void> {
-    this.#trying ??= this.#tryAll().finally(() => {
-      this.#trying = undefined
-    })
-    return this.#trying
+  #tryAnswered(): void {
+    this.#trying ??= this.#tryAll()
+      .catch((error: unknown) => {
+        this.#thrown[0] = error
+      })
+      .finally(() => {
+        this.#trying = undefined
+      })
   }
 
   async #tryAll(): Promise<void> {

@@ -1,7 +1,7 @@
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Meters } from '../actor/meter.js'
-import { type GuardOptions, guarded } from './guarded-resolver.js'
+import { answeredMax, type GuardOptions, guarded } from './guarded-resolver.js'
 import { JsonRpcRegistry } from './json-rpc-registry.js'
 import { LocalNames } from './local-names.js'
 import { LocalRegistry } from './local-registry.js'
@@ -18,7 +18,7 @@ export interface NamesThread {
   readonly registryPath: string
   /** Resolvers in the order in which they are called; those without an address are skipped. */
   readonly order: readonly Resolver['label'][]
-  readonly gateway?: TrustedGatewayOptions
+  readonly gateway?: Omit<TrustedGatewayOptions, 'connectionsMax'>
   readonly registryUrl?: string
   readonly timeoutMs: number
   /** For the last of the order: no other is called after it. */
@@ -57,7 +57,9 @@ export async function openNames(
       return [local]
     }
     if (label === 'gateway') {
-      return options.gateway === undefined ? [] : [opened(new TrustedNameGateway(options.gateway))]
+      const { gateway } = options
+      const connectionsMax = connectionsOf(options.cache)
+      return gateway === undefined ? [] : [opened(new TrustedNameGateway({ ...gateway, connectionsMax }))]
     }
     const { registryUrl } = options
     return registryUrl === undefined ? [] : [opened(new JsonRpcRegistry(registryUrl, connectionsMax))]
@@ -92,5 +94,14 @@ async function redisNames(options: RedisNamesOptions, log: Log): Promise<RedisNa
   return new RedisNames(options, log)
 }
 
-/** Questions to one registry at once. */
+/**
+ * Connections to a gateway that resolves names: one for each flight of the cache, for half as many flights of requests with a
+ * trail, and for each name that the guard tries. Fewer would be a line without turns behind the shares of flights
+ * (`FreeShares`): a client may have half of them, with names that the gateway is slow about.
+ */
+function connectionsOf({ flightsMax }: Pick<NameCacheOptions, 'flightsMax'>): number {
+  return flightsMax + Math.ceil(flightsMax / 2) + answeredMax
+}
+
+/** Questions to one registry at once. It knows all names alike, and is slow about none that a stranger chooses. */
 const connectionsMax = 16

@@ -39,7 +39,6 @@ export function namesOptions(config: Settings<'names' | 'server'>): NamesThread 
   const [ownHost] = ownHosts(config)
   const gateway = {
     release: server.release,
-    connectionsMax: 16,
     ...(ownHost === undefined ? {} : { ownHost }),
     ...(names.gatewayHostHeader === undefined ? {} : { hostHeader: names.gatewayHostHeader }),
   }

@@ -2,6 +2,9 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
+import { Meters, meterBytes } from '../../src/actor/meter.js'
+import { meterTable } from '../../src/actor/meter-table.js'
 import { refuse } from '../../src/format/refusal.js'
 import { guarded } from '../../src/names/guarded-resolver.js'
 import { JsonRpcRegistry } from '../../src/names/json-rpc-registry.js'
@@ -9,10 +12,13 @@ import { LocalNames } from '../../src/names/local-names.js'
 import { LocalRegistry } from '../../src/names/local-registry.js'
 import { parseName } from '../../src/names/name.js'
 import { readRecord } from '../../src/names/name-record.js'
+import { namesDefaults } from '../../src/names/names-defaults.js'
 import type { Name, Resolver, ResolverVerdict } from '../../src/names/names-port.js'
+import { openNames } from '../../src/names/open-names.js'
 import { TrustedNameGateway } from '../../src/names/trusted-gateway.js'
 import { eventually } from '../eventually.js'
-import { someId, upstream } from '../source/rig.js'
+import { someId, trail, upstream } from '../source/rig.js'
+import { cacheOptions } from './cache-options.js'
 import { HandClock } from './hand-clock.js'
 
 const site = parseName('site') as Name
@@ -332,3 +338,57 @@ t.test(
     t.equal(registry.get(site), undefined)
   },
 )
+
+t.test('a client whose names are slow keeps no other name waiting for a connection', async (t) => {
+  const server = await upstream(({ url = '' }, response) => {
+    if (url.startsWith('/slow')) return
+    response.setHeader('x-arns-resolved-id', id).setHeader('x-arns-ttl-seconds', '60').writeHead(200).end()
+  })
+  const open = await openNames(
+    {
+      registryPath: '',
+      order: ['gateway'],
+      gateway: { url: `${server.url}/__NAME__`, release: 'r' },
+      timeoutMs: 20_000,
+      lastTimeoutMs: 20_000,
+      guard: namesDefaults.guard,
+      cache: cacheOptions,
+    },
+    systemClock,
+    new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0),
+    silentLog,
+  )
+  const resolved = (name: string, client: string) =>
+    open.names.resolve(parseName(name) as Name, trail, client)
+  const slow = Array.from({ length: 100 }, (_, at) => resolved(`slow${at}`, '198.51.100.7'))
+  const beganMs = performance.now()
+  for (let at = 0; at < 5; at += 1) t.match(await resolved(`well${at}`, '203.0.113.7'), { id })
+  t.ok(performance.now() - beganMs < 10_000)
+  await open.close()
+  await Promise.all([...slow, server.close()])
+})
+
+t.test('a bug in a trial of the resolver is thrown to a request', async (t) => {
+  const clock = new HandClock()
+  let isBroken = false
+  const resolver: Resolver = {
+    label: 'gateway',
+    remote: true,
+    resolve: async ({ full }) => {
+      if (full === 'well' && isBroken) throw new Error('a bug')
+      return full === 'well' ? { id, ttlSeconds: 60 } : refuse('upstream', 'upstream', 'away')
+    },
+  }
+  const guard = guarded(resolver, { failuresMax: 2, restMs: 1000, restMaxMs: 1000, timeoutMs: 1000 }, clock)
+  const ask = (name: string) =>
+    guard.resolve(parseName(name) as Name, { hops: 0, via: [], signal: new AbortController().signal })
+  t.match(await ask('well'), { id })
+  isBroken = true
+  for (const name of ['one', 'two']) {
+    await clock.turn(1)
+    t.match(await ask(name), { refused: 'upstream' })
+  }
+  await clock.turn(1)
+  await t.rejects(ask('three'), { message: 'a bug' })
+  t.match(await ask('four'), { refused: 'upstream' }, 'once')
+})

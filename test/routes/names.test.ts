@@ -100,7 +100,7 @@ async function scene(
       timeoutMs: 30_000,
       lastTimeoutMs: 30_000,
       guard,
-      gateway: { url: `${resolving.url}/__NAME__`, release: 'r', connectionsMax: 8 },
+      gateway: { url: `${resolving.url}/__NAME__`, release: 'r' },
       cache: cacheOptions,
     },
     systemClock,
