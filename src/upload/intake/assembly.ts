@@ -23,6 +23,9 @@ export type ItemPiece = string | Uint8Array | (() => AsyncIterable<Uint8Array | 
 
 const pieceBytes = 256 * 1024
 
+/** Nothing is wrong with the item: it is tried again, with a new list. */
+const changedPieces = textAnswer(503, 'Parts changed while they were read', '\r\nRetry-After: 2')
+
 /** When an item may be read, where many are. */
 export interface ReadingTurns {
   enter(): Promise<void>
@@ -34,6 +37,7 @@ export interface ReadingTurns {
 
 /** How an item that is read piece by piece is accepted, as `Assembly.run` describes. */
 export interface AssemblyTerms extends AcceptTerms {
+  /** Of all pieces together, as they were listed and paid for. */
   readonly sizeBytes?: number
   readonly turn?: ReadingTurns
 }
@@ -46,6 +50,7 @@ export class Assembly {
   #isAdmitted = false
   #memory: IntakeMemory | undefined
   #turn: ReadingTurns | undefined
+  #sizeBytes: number | undefined
   /** Checks whether an item with this header could be paid for. */
   #foresee: ((header: ItemHeader) => Promise<UploadAnswer | undefined>) | undefined
 
@@ -55,9 +60,9 @@ export class Assembly {
   }
 
   /**
-   * Once. Of files, of bytes, and of what comes from elsewhere. `onRead`: all was read, and is being verified. `sizeBytes`: of
-   * all of it, where it is not read to its end if nobody pays. `turn`: held while it is read, and not while it waits for others.
-   * Nothing was charged where the answer is no receipt. Never rejects but for bugs.
+   * Once. Of files, of bytes, and of what comes from elsewhere. `onRead`: all was read, and is being verified. `sizeBytes`: it
+   * is not read to its end if nobody pays for so much, and is no item if it has another size. `turn`: held while it is read, and
+   * not while it waits for others. Nothing was charged where the answer is no receipt. Never rejects but for bugs.
    */
   async run(
     pieces: readonly ItemPiece[],
@@ -68,6 +73,7 @@ export class Assembly {
     this.#turn = terms.turn
     this.#reader = new ItemReader(terms.digest !== undefined, this.parts.blockedOwners)
     const { sizeBytes, charge, purchase } = terms
+    this.#sizeBytes = sizeBytes
     if (sizeBytes !== undefined && charge === undefined && purchase === undefined)
       this.#foresee = (header) => this.parts.intake.foresee(header, sizeBytes, uploader)
     const memory = new IntakeMemory({
@@ -99,6 +105,7 @@ export class Assembly {
       const failed = await this.#source(piece)
       if (failed !== undefined) return failed
     }
+    if (this.#sizeBytes !== undefined && this.#reader.sizeBytes !== this.#sizeBytes) return changedPieces
     onRead()
     this.#memory?.pin()
     const item = this.#reader.finish()
@@ -144,6 +151,7 @@ export class Assembly {
     const refusal = this.#reader.push(bytes)
     if (refusal !== undefined) return unreadable(refusal)
     if (this.#reader.sizeBytes > itemMaxBytes) return tooLarge(itemMaxBytes)
+    if (this.#sizeBytes !== undefined && this.#reader.sizeBytes > this.#sizeBytes) return changedPieces
     if (this.#reader.isBlocked) return fixedAnswers.forbidden
     if (!this.#isAdmitted && this.#reader.header !== undefined) {
       this.#isAdmitted = true

@@ -15,7 +15,7 @@ import type { SingleUploadParts } from '../intake/single-upload.js'
 import { type AcceptedItem, isGone, type Uploads } from '../records/uploads.js'
 import type { HeldRoom } from '../room/held-room.js'
 import { AssemblyPlaces, placeKindOf, type ReadingTurn } from './assembly-places.js'
-import type { LiveUpload } from './live-uploads.js'
+import { chunksSize, gapIn, type LiveUpload, partsKept } from './live-uploads.js'
 import { isOver, type MultipartRecord, type Stage } from './multipart-record.js'
 import { owing, type PaidParts } from './paid-parts.js'
 import { overtaken, type PartRecords } from './part-records.js'
@@ -224,9 +224,12 @@ export class Finishing {
   async #assembled(id: string, live: LiveUpload, uploader: Uploader, turn: ReadingTurn): Promise<Assembled> {
     const { records, paid, files } = this.parts
     live.stage = 'ASSEMBLING'
+    await partsKept(live)
     const offsets = [...live.chunks.keys()].sort((a, b) => a - b)
     // Less than what is held, where a request still brings a part that comes too late.
-    const sizeBytes = [...live.chunks.values()].reduce((sum, bytes) => sum + bytes, 0)
+    const sizeBytes = chunksSize(live.chunks)
+    const unfit = unfitParts(live, records.find(id)?.paid?.bytes)
+    if (unfit !== undefined) return { answer: unfit, isUnused: true }
     let isUnused = false
     let heldItem: Id | undefined
     const charge = paid?.charge(records.find(id), sizeBytes, () => {
@@ -352,4 +355,13 @@ export class Finishing {
     if (item === undefined) return fixedAnswers.unknownItem
     return jsonAnswer(200, await this.parts.intake.receipt(item))
   }
+}
+
+/** Why parts make no item, or none that was paid for: they changed when their end was ordered already. */
+function unfitParts({ chunks }: LiveUpload, paidBytes = Infinity): UploadAnswer | undefined {
+  const gap = gapIn(chunks)
+  if (gap !== undefined && chunks.size > 0)
+    return textAnswer(400, `The upload is not whole: byte ${gap} is not in exactly one part`)
+  if (chunksSize(chunks) <= paidBytes) return undefined
+  return textAnswer(400, `The upload is larger than the ${paidBytes} bytes that were paid for`)
 }

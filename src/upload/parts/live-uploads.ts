@@ -10,6 +10,8 @@ export interface LiveUpload {
   readonly holder: Holder
   /** Of the bytes and files that are counted for it those that are kept: the others are on their way. */
   readonly kept: { bytes: number; files: number }
+  /** Parts that have come and are being kept: `chunks` does not state them yet. None begins while there is an `attempt`. */
+  readonly keeping: Set<Promise<unknown>>
   /** Another machine puts it together. */
   isElsewhere: boolean
   /** When it was known last that it is open, by the monotonic clock. */
@@ -36,6 +38,21 @@ export function listedOf(
   max: number,
 ): Omit<ListedUploads, 'bytes'> {
   return { open: uploads.size, uploads: max === 0 ? [] : largest(uploads, records, max) }
+}
+
+/** Resolves when the parts are kept that were being kept. */
+export async function partsKept({ keeping }: Pick<LiveUpload, 'keeping'>): Promise<void> {
+  await Promise.allSettled(keeping)
+}
+
+/** The first byte that is not in exactly one part, where something lies behind it; 0 where there is no part. */
+export function gapIn(chunks: ReadonlyMap<number, number>): number | undefined {
+  let end = 0
+  for (const [offset, size] of [...chunks].sort(([a], [b]) => a - b)) {
+    if (offset !== end) return Math.min(offset, end)
+    end += size
+  }
+  return end === 0 ? 0 : undefined
 }
 
 /** Bytes of all parts. */

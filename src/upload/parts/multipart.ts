@@ -11,7 +11,7 @@ import {
 } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
-import type { LiveUpload } from './live-uploads.js'
+import { gapIn, type LiveUpload, partsKept } from './live-uploads.js'
 import { isOver, isUndecided, type MultipartRecord } from './multipart-record.js'
 import type { OpenUploads } from './open-uploads.js'
 import type { PaidParts, UploadBeginnings } from './paid-parts.js'
@@ -139,10 +139,18 @@ export class Multipart {
       await arrival.drop()
       return unknown(id)
     }
+    const kept = this.#store(id, live, offset, arrival)
+    live.keeping.add(kept)
+    return kept.finally(() => live.keeping.delete(kept))
+  }
+
+  async #store(id: string, live: LiveUpload, offset: number, arrival: PartArrival): Promise<UploadAnswer> {
     const refusal = await arrival.keep(offset)
     await this.open.flushed(id)
     const record = this.#find(id)
     if (isRefusal(refusal) || record === undefined || this.open.live(id) !== live) {
+      // Nobody knows whether this part or the one that it replaces lies there now.
+      if (isRefusal(refusal)) live.chunks.delete(offset)
       this.open.tidy(id)
       return isRefusal(refusal) ? refusalAnswer(refusal) : unknown(id)
     }
@@ -165,6 +173,8 @@ export class Multipart {
 
   async #finalize(id: string, uploader: Uploader, waits: boolean): Promise<UploadAnswer> {
     await this.open.load(id)
+    const before = this.open.live(id)
+    if (before !== undefined) await partsKept(before)
     const record = this.#find(id)
     const live = this.open.live(id)
     if (record === undefined) return unknown(id)
@@ -192,14 +202,4 @@ function unknown(id: string): UploadAnswer {
 
 function isTaking({ state }: MultipartRecord, { attempt, isElsewhere }: LiveUpload): boolean {
   return state === 'open' && attempt === undefined && !isElsewhere
-}
-
-/** The first byte that no part has, where something lies behind it; 0 where there is no part. */
-function gapIn(chunks: ReadonlyMap<number, number>): number | undefined {
-  let end = 0
-  for (const [offset, size] of [...chunks].sort(([a], [b]) => a - b)) {
-    if (offset !== end) return end
-    end += size
-  }
-  return end === 0 ? 0 : undefined
 }

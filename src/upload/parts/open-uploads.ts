@@ -95,6 +95,7 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
       chunks,
       holder,
       kept,
+      keeping: new Set(),
       stage: 'ASSEMBLING',
       isDriven: false,
       isElsewhere: false,

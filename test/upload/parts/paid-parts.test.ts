@@ -9,6 +9,7 @@ import { silentLog } from '../../../src/actor/log.js'
 import type { Id } from '../../../src/format/id.js'
 import { parseItemHeader } from '../../../src/format/item.js'
 import { isRefusal } from '../../../src/format/refusal.js'
+import type { BodySink } from '../../../src/http/exchange.js'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
 import { DurableLog } from '../../../src/store/segments/durable-log.js'
 import {
@@ -19,6 +20,7 @@ import {
 } from '../../../src/upload/calls/upload-answers.js'
 import type { AcceptTerms } from '../../../src/upload/intake/accept-terms.js'
 import type { ReadItem } from '../../../src/upload/intake/item-reader.js'
+import { Multipart } from '../../../src/upload/parts/multipart.js'
 import type { MultipartRecord } from '../../../src/upload/parts/multipart-record.js'
 import { MultipartRecords } from '../../../src/upload/parts/multipart-records.js'
 import { OpenUploads, type OpenUploadsParts } from '../../../src/upload/parts/open-uploads.js'
@@ -27,6 +29,7 @@ import { PartFiles } from '../../../src/upload/parts/part-files.js'
 import { openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
 import { HeldRoom, sharesOfParts, sharesOfRequests } from '../../../src/upload/room/held-room.js'
 import { eventually } from '../../eventually.js'
+import { requestOf } from '../upload-rig.js'
 
 const item = signItem(ed25519Signer(Buffer.alloc(32, 7)), {}, Buffer.from('in parts'))
 const upload = 'paid-at-its-beginning'
@@ -40,6 +43,7 @@ interface Scene {
   find(): MultipartRecord | undefined
   /** Replaces its only part. */
   readonly partPath: string
+  readonly open: OpenUploads
   /** Its place goes to another. */
   giveUp(): void
   /** Time goes on, and what is due is looked at. */
@@ -54,6 +58,7 @@ async function scene(
   t: Test,
   accept: (scene: Scene, item: ReadItem, how: AcceptTerms) => Promise<UploadAnswer>,
   before: (scene: Pick<Scene, 'uploads'>) => void = () => undefined,
+  openFiles: (folder: string) => PartFiles = (folder) => new PartFiles(folder),
 ): Promise<Scene> {
   let aheadMs = 0
   let sweep = (): void => undefined
@@ -69,7 +74,7 @@ async function scene(
   const environment = openUploadTables(join(folder, 'tables'))
   const records = new MultipartRecords(environment, systemClock)
   const log = await DurableLog.open(join(folder, 'log'), logOptions, () => undefined)
-  const files = new PartFiles(join(folder, 'parts'))
+  const files = openFiles(join(folder, 'parts'))
   const facts = { winc: '1000', transaction: '0x', payer: '0x', network: 'base', lines: '' }
   const paid = { payment: 'p', bytes: item.length, facts }
   const record = { id: upload, chunkBytes: 5_242_880, state: 'open', paid } as const
@@ -128,6 +133,7 @@ async function scene(
     ended,
     find: () => open.find(upload),
     partPath: files.path(upload, 0),
+    open,
     pass(ms) {
       aheadMs += ms
       sweep()
@@ -277,4 +283,67 @@ t.test('what has made an item gives its place up, and not its payment', async (t
   one.giveUp()
   await eventually('the payment has ended', async () => one.ended.length > 0)
   t.strictSame(one.ended, [spent])
+})
+
+t.test('parts that are larger than they are listed are not accepted', async (t) => {
+  const one = await scene(t, never)
+  writeFileSync(
+    one.partPath,
+    signItem(ed25519Signer(Buffer.alloc(32, 7)), {}, Buffer.from('in larger parts')),
+  )
+  t.match(await one.attempt(), { status: 503, text: 'Parts changed while they were read' })
+  t.strictSame(one.ended, [])
+})
+
+t.test('nor is more than what was paid for', async (t) => {
+  const one = await scene(t, never)
+  one.open.live(upload)?.chunks.set(item.length, 1)
+  t.match(await one.attempt(), { status: 400, text: /larger than the/ })
+  await eventually('the payment has ended', async () => one.ended.length > 0)
+  t.strictSame(one.ended, ['given back'])
+})
+
+t.test('a part that is being kept while the end is ordered is waited for', async (t) => {
+  let keep = (): void => undefined
+  const slow = new Promise<void>((resolve) => {
+    keep = resolve
+  })
+  class SlowFiles extends PartFiles {
+    override draft(id: string): ReturnType<PartFiles['draft']> {
+      const draft = super.draft(id)
+      if (isRefusal(draft)) return draft
+      const real = draft.keep.bind(draft)
+      draft.keep = (offset) => slow.then(() => real(offset))
+      return draft
+    }
+  }
+  const one = await scene(t, never, undefined, (folder) => new SlowFiles(folder))
+  const parts = new Multipart(one.open)
+  one.open.live(upload)?.chunks.set(0, 1)
+  one.open.live(upload)?.chunks.set(1, item.length - 1)
+  let sink: BodySink | undefined
+  const request = requestOf('POST', `/chunks/arweave/${upload}/0`, {
+    headers: { 'content-length': String(item.length) },
+  })
+  const arriving = parts.chunk(
+    {
+      ...request,
+      stream: (taken) => {
+        sink = taken
+        return { pause: () => undefined, resume: () => undefined }
+      },
+    },
+    upload,
+    '0',
+  )
+  sink?.piece(item)
+  sink?.over(undefined)
+  await eventually('it is being kept', async () => one.open.live(upload)?.keeping.size === 1)
+  const early = one.attempt()
+  const ending = parts.finalize(upload, { address: undefined, token: undefined, paidBy: [] }, true)
+  keep()
+  t.equal((await arriving).status, 200)
+  // The parts overlap now: their sum is above what was paid.
+  for (const answer of [await early, await ending])
+    t.match(answer, { status: 400, text: /not (in exactly|whole)/ })
 })
