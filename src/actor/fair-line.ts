@@ -3,6 +3,14 @@ import { partiesOf } from '../format/ip.js'
 /** Why there is no room: `client`: the client's share is used up; `all`: everything is taken. */
 export type Full = 'client' | 'all'
 
+/** How many jobs of a party are taken and not yet over. */
+export interface LineParty {
+  readonly level: 'provider' | 'network' | 'client'
+  /** Its address, or the first of it. */
+  readonly name: string
+  readonly open: number
+}
+
 /** Somebody has to have so many jobs more than another that one of the jobs makes room for one of the other's. */
 const lead = 2
 
@@ -20,6 +28,7 @@ class Share {
     readonly name: string,
     readonly parent: Share | undefined,
     public used: number,
+    readonly level: LineParty['level'],
   ) {}
 
   /** Itself, and what it is a member of, without the root. */
@@ -44,7 +53,7 @@ class Client<Job> extends Share {
  */
 export class FairLine<Job> {
   readonly #clients = new Map<string, Client<Job>>()
-  readonly #root = new Share('', undefined, 0)
+  readonly #root = new Share('', undefined, 0, 'provider')
   #size = 0
 
   /** `onDropped` hears of jobs that had to make room; absent: none has to. */
@@ -122,17 +131,26 @@ export class FairLine<Job> {
     for (const share of this.#come(client).path()) share.open += 1
   }
 
-  /** Takes the next job; the caller must call `over` for it. */
-  take(): { readonly client: string; readonly job: Job } | undefined {
-    let found = this.#root
-    for (let next = leastUsed(found); next !== undefined; next = leastUsed(found)) {
-      found.stand = next.used
-      found = next
+  /** The parties of a client that hold something, and what they hold. */
+  *partiesIn(client: string): Generator<LineParty> {
+    let share: Share | undefined = this.#root
+    for (const name of partiesOf(client)) {
+      share = share?.members.get(name)
+      if (share === undefined) return
+      yield share
     }
-    const known = this.#clients.get(found.name)
+  }
+
+  /** Takes the next job; the caller must call `over` for it. Jobs of a party that is `full` are passed over. */
+  take(
+    full: (party: LineParty) => boolean = noneFull,
+  ): { readonly client: string; readonly job: Job } | undefined {
+    const found = nextIn(this.#root, full)
+    const known = found && this.#clients.get(found.name)
     const job = known?.jobs.shift()
     if (known === undefined || job === undefined) return undefined
     for (const share of known.path()) {
+      if (share.parent !== undefined) share.parent.stand = Math.max(share.parent.stand, share.used)
       share.waiting -= 1
       share.open += 1
     }
@@ -169,8 +187,9 @@ export class FairLine<Job> {
     let known = this.#clients.get(client)
     if (known === undefined) {
       const [providerName, networkName] = partiesOf(client)
-      const network = memberOf(memberOf(this.#root, providerName), networkName)
-      known = new Client<Job>(client, network, network.stand)
+      const provider = memberOf(this.#root, providerName, 'provider')
+      const network = memberOf(provider, networkName, 'network')
+      known = new Client<Job>(client, network, network.stand, 'client')
       network.members.set(client, known)
       this.#clients.set(client, known)
     }
@@ -187,20 +206,38 @@ export class FairLine<Job> {
   }
 }
 
-function memberOf(share: Share, name: string): Share {
+function memberOf(share: Share, name: string, level: LineParty['level']): Share {
   const known = share.members.get(name)
   if (known !== undefined) return known
-  const made = new Share(name, share, share.stand)
+  const made = new Share(name, share, share.stand, level)
   share.members.set(name, made)
   return made
 }
 
-/** Of the members with a job that waits the one that has used least. */
-function leastUsed({ members }: Share): Share | undefined {
-  let found: Share | undefined
+function noneFull(): boolean {
+  return false
+}
+
+/** The client in there with a job that waits that is to be served next: by usage, without those that are full. */
+function nextIn(share: Share, full: (party: LineParty) => boolean): Share | undefined {
+  for (const member of byUsage(share)) {
+    if (full(member)) continue
+    const found = member.level === 'client' ? member : nextIn(member, full)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+/** The members with jobs that wait, the one that has used least first. */
+function* byUsage({ members }: Share): Generator<Share> {
+  let first: Share | undefined
   for (const one of members.values())
-    if (one.waiting > 0 && (found === undefined || one.used < found.used)) found = one
-  return found
+    if (one.waiting > 0 && (first === undefined || one.used < first.used)) first = one
+  if (first === undefined) return
+  yield first
+  // Most callers want the first alone, so the others are sorted only here.
+  const others = [...members.values()].filter((one) => one.waiting > 0 && one !== first)
+  yield* others.sort((one, other) => one.used - other.used)
 }
 
 /** Of the members the one with most jobs that wait, of at least so many. */

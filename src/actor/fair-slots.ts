@@ -1,6 +1,7 @@
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Clock } from './clock.js'
-import { FairLine, type Full } from './fair-line.js'
+import { FairLine, type Full, type LineParty } from './fair-line.js'
+import { HoldingRule } from './holding-rule.js'
 
 /** Gives a slot back; calling it again does nothing. */
 export type Release = () => void
@@ -14,6 +15,8 @@ export interface SlotOptions {
   readonly eachMax?: number
   /** A client is charged the milliseconds that it holds a slot, too. Absent: one for each slot. */
   readonly clock?: Pick<Clock, 'monotonic'>
+  /** Whatever clients do, each slot is given back in a moment: turns are enough, and one client may hold all. */
+  readonly isBrief?: boolean
 }
 
 /** One that waits. */
@@ -35,17 +38,28 @@ const busy: Readonly<Record<Full, Refusal>> = {
 
 /**
  * A semaphore with a share for each client and a bounded fair queue. A released slot goes to the client that has used
- * least (see `FairLine`), and to the first of its calls. Without client names all calls count as one client, so they
- * are served in order of arrival.
+ * least (see `FairLine`), and to the first of its calls. What one client, its network and its provider hold is bounded, too
+ * (`HoldingRule`): turns alone would let a client have all slots whose calls last for minutes. Who holds that much waits.
+ *
+ * Calls without a client's name are this program's own: they are served in order of arrival, and may hold all.
  */
 export class FairSlots {
   readonly #max: number
   readonly #line: FairLine<Call>
   readonly #clock: Pick<Clock, 'monotonic'> | undefined
+  readonly #rule: HoldingRule | undefined
   #taken = 0
 
-  constructor({ max, waitingMax = 0, eachMax = Number.POSITIVE_INFINITY, clock }: SlotOptions) {
+  constructor({
+    max,
+    waitingMax = 0,
+    eachMax = Number.POSITIVE_INFINITY,
+    clock,
+    isBrief = false,
+  }: SlotOptions) {
     this.#max = max
+    // Who waits has turns, so fewer slots are kept than where nobody waits (`FreeShares`).
+    this.#rule = isBrief ? undefined : new HoldingRule(max, (max * 3) / 4)
     this.#clock = clock
     this.#line = new FairLine(max + waitingMax, eachMax, ({ refused }) => refused())
   }
@@ -60,9 +74,9 @@ export class FairSlots {
     return this.#taken
   }
 
-  /** Whether whoever asks now has to wait. */
-  get isFull(): boolean {
-    return this.#taken >= this.#max
+  /** Whether this client has to wait for a slot now. */
+  isFull(client = ''): boolean {
+    return this.#taken >= this.#max || this.#isAtShare(client)
   }
 
   /** Whether one more call of this client would have a slot, or could wait for one. */
@@ -73,7 +87,8 @@ export class FairSlots {
   /** A slot at once, or why there is none. */
   take(client = ''): Release | Full {
     const full = this.#line.full(client)
-    return full === 'client' || this.#taken >= this.#max ? (full ?? 'all') : this.force(client)
+    if (full === 'client' || this.#taken >= this.#max) return full ?? 'all'
+    return this.#isAtShare(client) ? 'client' : this.force(client)
   }
 
   /** Waits for a slot. Refusals: `busy` (the line or the client's share of it is full), `late` (the signal fired first). */
@@ -130,6 +145,16 @@ export class FairSlots {
     return this.#release(client)
   }
 
+  /** Whether the client, its network or its provider may hold no more now. */
+  #isAtShare(client: string): boolean {
+    if (client === '' || this.#rule === undefined) return false
+    for (const party of this.#line.partiesIn(client)) if (this.#hasShare(party)) return true
+    return false
+  }
+
+  readonly #hasShare = ({ level, name, open }: LineParty): boolean =>
+    name !== '' && this.#rule?.isFull(level, open, this.#taken) === true
+
   #release(client: string): Release {
     let isHeld = true
     const sinceMs = this.#clock?.monotonic()
@@ -141,7 +166,7 @@ export class FairSlots {
         this.#line.charge(client, this.#clock.monotonic() - sinceMs)
       this.#line.over(client)
       while (this.#taken < this.#max) {
-        const next = this.#line.take()
+        const next = this.#line.take(this.#hasShare)
         if (next === undefined) return
         this.#line.charge(next.client, 1)
         this.#taken += 1

@@ -1,32 +1,25 @@
 import { type Parties, partiesOf } from '../format/ip.js'
 import type { Full } from './fair-line.js'
+import { type Fullness, HoldingRule } from './holding-rule.js'
 
 /** Gives a place back; calling it again does nothing. */
 export type ReleaseShare = () => void
 
-/** Whose share is used up. */
-export type Fullness = 'all' | 'client' | 'network' | 'provider'
-
-/** Of what is for those who hold few, each may hold this part of all, at least one. */
-const modestPart = 32
-
-/**
- * Places for clients, named by their addresses. One client alone has at most half of them, and so has one network (IPv4 /24, IPv6
- * /48): a site of IPv6 has 65,536 ranges, each of them a client. All networks of one provider (IPv4 /16, IPv6 /32) have at most
- * three quarters: anybody can rent many of them. The rest is for those who hold few: a newcomer finds a place while fewer
- * providers than a quarter of `modestPart` take all that they can.
- */
+/** Places for clients, named by their addresses, as many of each as `HoldingRule` gives. Nobody waits for one. */
 export class FreeShares {
   readonly #clients = new Map<string, number>()
   readonly #networks = new Map<string, number>()
   readonly #providers = new Map<string, number>()
+  readonly #rule: HoldingRule
   #taken = 0
 
   /** `eachMax`: places of one client at most, where that is less than half. */
   constructor(
     private readonly max: number,
     private readonly eachMax: number = max,
-  ) {}
+  ) {
+    this.#rule = new HoldingRule(max, max / 2)
+  }
 
   /** `max` places, of which one client may have a quarter: for requests of which one client needs few at a time. */
   static quarters(max: number): FreeShares {
@@ -47,12 +40,11 @@ export class FreeShares {
   fullness(client: string, [provider, network]: Parties = partiesOf(client)): Fullness | undefined {
     const own = held(this.#clients, client)
     if (own >= this.eachMax) return 'client'
-    const modest = Math.max(1, Math.floor(this.max / modestPart))
-    if (this.#taken * 2 >= this.max) {
-      if (own >= modest) return 'client'
-      if (held(this.#networks, network) >= modest) return 'network'
-    }
-    if (this.#taken * 4 >= this.max * 3 && held(this.#providers, provider) >= modest) return 'provider'
+    const isFull = (level: Exclude<Fullness, 'all'>, places: number): boolean =>
+      this.#rule.isFull(level, places, this.#taken)
+    if (isFull('client', own)) return 'client'
+    if (isFull('network', held(this.#networks, network))) return 'network'
+    if (isFull('provider', held(this.#providers, provider))) return 'provider'
     return this.#taken >= this.max ? 'all' : undefined
   }
 

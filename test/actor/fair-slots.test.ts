@@ -1,6 +1,7 @@
 import t from 'tap'
 import { FairSlots, type Release } from '../../src/actor/fair-slots.js'
 import { isRefusal } from '../../src/format/refusal.js'
+import { fc } from '../property.js'
 
 async function taken(slots: FairSlots, client = '', signal?: AbortSignal): Promise<Release> {
   const slot = await slots.wait(client, signal)
@@ -124,3 +125,83 @@ t.test(
     }
   },
 )
+
+/** Asks so often for each of the clients; how many slots they hold together, while nobody gives one back. */
+async function holding(slots: FairSlots, clients: readonly string[], times = 64): Promise<Release[]> {
+  const held: Release[] = []
+  for (const client of clients)
+    for (let at = 0; at < times; at += 1)
+      void slots.wait(client).then((slot) => isRefusal(slot) || held.push(slot))
+  await new Promise((resolve) => setImmediate(resolve))
+  return held
+}
+
+t.test('calls that are not given back leave slots for others: of clients, networks, providers', async (t) => {
+  const among = (part: (at: number) => string): string[] => Array.from({ length: 40 }, (_, at) => part(at))
+  const cases: [number, string[]][] = [
+    [32, ['45.33.7.1']],
+    [32, among((at) => `45.33.7.${at}`)],
+    [32, among((at) => `2001:db8:1:${at}::1`)],
+    [48, among((at) => `45.33.${at}.1`)],
+    [48, ['45.33.7.1', '46.1.1.1']],
+  ]
+  for (const [most, clients] of cases) {
+    const slots = new FairSlots({ max: 64, waitingMax: 8192 })
+    const held = await holding(slots, clients)
+    t.equal(held.length, most, `${clients.length} addresses`)
+    for (let at = 0; at < 8; at += 1)
+      t.type(slots.take(`198.${at}.100.1`), 'function', 'a newcomer finds one')
+    const others = FairSlots.unbounded(2)
+    t.equal((await holding(others, [''])).length, 2, 'the program itself is bounded elsewhere')
+  }
+})
+
+t.test('who has its share waits for its own slots, and then goes on', async (t) => {
+  const slots = new FairSlots({ max: 4, waitingMax: 100 })
+  const held = await holding(slots, ['45.33.7.1'], 6)
+  t.equal(held.length, 2)
+  const other = await taken(slots, '46.1.1.1')
+  other()
+  await new Promise((resolve) => setImmediate(resolve))
+  t.equal(held.length, 2, 'what another gives back is not for it')
+  for (let at = 0; at < 6; at += 1) {
+    held[at]?.()
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  t.equal(held.length, 6)
+  t.equal(slots.taken, 0)
+})
+
+t.test('slots that are given back in a moment are all for one client', async (t) => {
+  const slots = new FairSlots({ max: 64, waitingMax: 100, isBrief: true })
+  t.equal((await holding(slots, ['45.33.7.1'])).length, 64)
+})
+
+t.test('no slot is free for one that waits, and nobody has more than the share', async () => {
+  const max = 8
+  const addresses = ['45.1.1.1', '45.1.1.2', '45.1.2.1', '46.1.1.1', '46.1.2.1', '']
+  const isKept = async (steps: readonly { which: number; isAsking: boolean }[]): Promise<boolean> => {
+    const slots = new FairSlots({ max, waitingMax: 1000 })
+    const clients = addresses.map((name) => ({ name, held: [] as Release[], waiting: 0 }))
+    for (const { which, isAsking } of steps) {
+      const client = clients[which]
+      if (client !== undefined && isAsking) {
+        client.waiting += 1
+        void taken(slots, client.name).then((slot) => {
+          client.waiting -= 1
+          client.held.push(slot)
+        })
+      } else client?.held.shift()?.()
+      await new Promise((resolve) => setImmediate(resolve))
+      for (const { name, held, waiting } of clients) {
+        if (name !== '' && held.length > max / 2) return false
+        if (waiting > 0 && !slots.isFull(name)) return false
+      }
+    }
+    return true
+  }
+  const steps = fc.array(fc.record({ which: fc.nat(addresses.length - 1), isAsking: fc.boolean() }), {
+    maxLength: 100,
+  })
+  await fc.assert(fc.asyncProperty(steps, isKept))
+})

@@ -21,7 +21,7 @@ const rememberedMs = 60_000
  * Messages of other threads (reservations for uploads) do not wait here, because all of them are read between two turns.
  */
 export class RequestTurns {
-  readonly #slots = new FairSlots({ max: underWayMax, waitingMax, eachMax })
+  readonly #slots = new FairSlots({ max: underWayMax, waitingMax, eachMax, isBrief: true })
   /** Authorization headers of services, and until when they are remembered, of the monotonic clock. */
   readonly #services = new BoundedMap<string, number>(tokensMax)
 

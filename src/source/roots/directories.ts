@@ -51,7 +51,7 @@ const [waitingMax, eachMax] = [8192, 1024]
 export class Directories {
   readonly #known = new Map<string, BundleDirectory>()
   readonly #reading = new Map<string, Promise<unknown>>()
-  readonly #slots = new FairSlots({ max: partsEachTurn, waitingMax, eachMax })
+  readonly #slots = new FairSlots({ max: partsEachTurn, waitingMax, eachMax, isBrief: true })
   #memoryBytes = 0
 
   constructor(private readonly memoryMaxBytes = usualMemoryBytes) {}

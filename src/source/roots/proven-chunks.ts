@@ -191,7 +191,7 @@ export class ProvenChunks {
   #foresee(place: RootPlace, { start, end }: ProvenChunk, client: string | undefined): void {
     const { turns } = this.parts
     if (start === 0 || end >= place.sizeBytes || this.#foreseen >= foreseenMax) return
-    if (turns.isFull || this.find(place, start - 1) === undefined || this.#has(place, end)) return
+    if (turns.isFull(client) || this.find(place, start - 1) === undefined || this.#has(place, end)) return
     const key = this.#keyOf(place, usualStart(end, place.sizeBytes))
     if (this.#flights.has(key)) return
     this.#foreseen += 1

@@ -36,7 +36,7 @@ export class FreeTurns {
     private readonly clock: Clock,
   ) {
     const waitingMax = Math.max(1, Math.floor(requestsMax / waitingPart))
-    this.#slots = new FairSlots({ max: threads * ofThread, waitingMax })
+    this.#slots = new FairSlots({ max: threads * ofThread, waitingMax, isBrief: true })
   }
 
   /** The refusal of an item that would be free, before its bytes are read; undefined: it would have a turn, or is paid for. */

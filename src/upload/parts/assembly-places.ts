@@ -64,7 +64,7 @@ export class AssemblyPlaces {
   readonly #reading: Readonly<Record<'paid' | 'free', FairSlots>>
 
   constructor(private readonly clock: Pick<Clock, 'monotonic'>) {
-    const options = { max: readingMax, waitingMax: Number.POSITIVE_INFINITY, clock }
+    const options = { max: readingMax, waitingMax: Number.POSITIVE_INFINITY, clock, isBrief: true }
     this.#reading = { paid: new FairSlots(options), free: new FairSlots(options) }
   }
 

@@ -18,7 +18,7 @@ interface MissingQuery {
 /** Hashes looked up in one turn, some 10 us each: others have theirs in between. */
 const atOnce = 100
 /** Requests that wait for their turn, of all clients and of one. */
-const slots = { max: 1, waitingMax: 200, eachMax: 20 }
+const slots = { max: 1, waitingMax: 200, eachMax: 20, isBrief: true }
 
 /**
  * Which of some contents an owner has not uploaded here: `{sha256: [hex], owner}` is answered by
