@@ -1,5 +1,5 @@
 import { Backoff, type BackoffOptions } from '../../actor/backoff.js'
-import { type Clock, pause } from '../../actor/clock.js'
+import { type Clock, pause, type Timer } from '../../actor/clock.js'
 import { greediest, type Holdings } from '../../actor/greediest.js'
 import { type AnySignal, signalOf } from '../../actor/lazy-signal.js'
 import type { Id } from '../../format/id.js'
@@ -57,23 +57,39 @@ interface Peer {
   readonly headless: Set<Headless>
 }
 
+/** The answer of a peer to a request: it has it, or does not know it. */
+type PeerAnswer = 'found' | 'unknown'
+
 /**
  * What the peers made of one request. What none of them answers counts against none: a stranger's id may take all of them long,
- * or fail at all of them.
+ * or fail at all of them. That one peer does not know an id says no more: another one may search for it longer. So who is slow,
+ * or answers with an error, is the worse only for what another peer had; who hangs up, for what another peer answered.
  */
 class Verdicts {
-  isAnswered = false
-  readonly #failures: (() => void)[] = []
+  readonly #answers = new Set<PeerAnswer>()
+  #failures: { readonly after: PeerAnswer; readonly count: () => void }[] = []
 
-  answered(): void {
-    this.isAnswered = true
-    for (const count of this.#failures.splice(0)) count()
+  /** `onUnknown`: called when the first peer does not know it. */
+  constructor(private readonly onUnknown: () => void) {}
+
+  get isAnswered(): boolean {
+    return this.#answers.size > 0
   }
 
-  /** `count` is called once another peer has answered. */
-  failed(count: () => void): void {
-    if (this.isAnswered) count()
-    else this.#failures.push(count)
+  answered(answer: PeerAnswer): void {
+    const isFirst = this.#answers.size === 0
+    this.#answers.add(answer)
+    if (answer === 'found') this.#answers.add('unknown')
+    else if (isFirst) this.onUnknown()
+    const due = this.#failures.filter(({ after }) => this.#answers.has(after))
+    this.#failures = this.#failures.filter((one) => !due.includes(one))
+    for (const { count } of due) count()
+  }
+
+  /** `count` is called once another peer has answered so, or better. */
+  failed(after: PeerAnswer, count: () => void): void {
+    if (this.#answers.has(after)) count()
+    else this.#failures.push({ after, count })
   }
 }
 
@@ -148,7 +164,8 @@ export class NetworkPeers implements Source {
 
   /**
    * Asks one peer; when it is silent for `hedgeMs`, or refuses, the next one. The first that opens wins, the others are left.
-   * While no peer answers at all, they are left together after half of the longest wait for a head.
+   * While no peer answers at all, they are left together after half of the longest wait for a head. So are those that are silent
+   * still when another one does not know it, from that moment on.
    */
   async open(wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> {
     const signal = signalOf(ending)
@@ -156,11 +173,14 @@ export class NetworkPeers implements Source {
     if (eligible.length === 0) return unknownEverywhere()
     const waiting = this.#candidates(wanted, eligible)
     if (waiting.length === 0) return refuse('upstream', 'upstream', 'no peer may get another request now')
-    const verdicts = new Verdicts()
     const begunMs = this.clock.monotonic()
     const leaving = new AbortController()
-    const leaveMs = this.#silence.isDue ? this.options.headMs / 2 : undefined
-    const limit = leaveMs === undefined ? undefined : this.clock.after(leaveMs, () => leaving.abort())
+    let limit: Timer | undefined
+    const leaveSoon = (): void => {
+      limit ??= this.clock.after(this.options.headMs / 2, () => leaving.abort())
+    }
+    if (this.#silence.isDue) leaveSoon()
+    const verdicts = new Verdicts(leaveSoon)
     const found = await this.#first(waiting, wanted, AbortSignal.any([signal, leaving.signal]), verdicts)
     limit?.cancel()
     if (verdicts.isAnswered) this.#silence.well()
@@ -230,9 +250,10 @@ export class NetworkPeers implements Source {
       // Who does not have it is as good as any; who was left for another did nothing wrong.
       if (found.refused === 'unknown' || found.refused === 'unsatisfiable') {
         peer.rest.well()
-        verdicts.answered()
+        verdicts.answered('unknown')
       } else if (!signal.aborted && !(wasAnswered(found) && this.#isLed(wanted))) {
-        verdicts.failed(() => this.#fail(peer, begunMs))
+        const isThere = found.refused === 'late' || wasAnswered(found)
+        verdicts.failed(isThere ? 'found' : 'unknown', () => this.#fail(peer, begunMs))
       }
       return found
     }
@@ -241,7 +262,7 @@ export class NetworkPeers implements Source {
       if (!isWell && !signal.aborted) this.#worsen(peer)
     })
     this.#praise(peer, this.clock.monotonic() - begunMs)
-    verdicts.answered()
+    verdicts.answered('found')
     const doubt = doubtOf(found, wanted)
     if (doubt === undefined) return found
     found.drop()

@@ -155,6 +155,36 @@ t.test('what no peer answers well puts none of them away', async (t) => {
   }
 })
 
+t.test(
+  'a peer that is slow about what nobody knows is the worse for it only where another one has it',
+  async (t) => {
+    const known = someId()
+    const ways: Readonly<Record<string, (response: ServerResponse) => void>> = {
+      silence: () => undefined,
+      'an error': (response) => response.writeHead(504).end(),
+    }
+    for (const [why, fail] of Object.entries(ways)) {
+      const here = (response: ServerResponse): unknown =>
+        response.writeHead(200, { 'content-length': 4, ...verified }).end('here')
+      let hasQuick = false
+      const [slow, quick] = await Promise.all([
+        upstream(({ url = '' }, response) => void (url.endsWith(known) ? here(response) : fail(response))),
+        upstream((_, response) => void (hasQuick ? here(response) : response.writeHead(404).end())),
+      ])
+      const source = peersOf([slow, quick], { headMs: 200, hedgeMs: 5 })
+      for (let time = 0; time < 4; time += 1)
+        t.match(await textOf(await source.open(wanted(), never)), /late|upstream/, 'that is no absence')
+      t.equal(source.weights.get(slow.url), 50, why)
+      t.equal(await textOf(await source.open(wanted({ id: known }), never)), 'here')
+      hasQuick = true
+      for (let time = 0; time < 8; time += 1) await source.open(wanted(), never)
+      if (why !== 'silence') t.ok((source.weights.get(slow.url) ?? 99) < 52)
+      await source.close()
+      await Promise.all([slow.close(), quick.close()])
+    }
+  },
+)
+
 t.test('a client with many requests that wait for heads makes room for one with fewer', async (t) => {
   const known = someId()
   const server = await upstream((request, response) => {
@@ -297,7 +327,7 @@ t.test('of many peers the same few are asked for one id, and slots are released'
 t.test('what failures took of a weight comes back with time, and no more than that', async (t) => {
   let nowMs = 0
   const clock = { ...systemClock, monotonic: () => nowMs }
-  const failing = await upstream((_, response) => response.writeHead(500).end())
+  const failing = await upstream((_, response) => response.destroy())
   t.teardown(() => failing.close())
   const empty = await peer(t, undefined)
   const peers = peersOf([failing, empty], { weightDelta: 20, rest: { ...rest, failuresMax: 1e9 } }, clock)
