@@ -7,4 +7,5 @@ export {
   isPayload,
   items,
   packText,
+  postedFault,
 } from '../src/threads/proof-tasks.js'

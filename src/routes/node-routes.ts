@@ -18,6 +18,7 @@ import { chunkPostRoute } from './chunk-post.js'
 import { chunkRoute } from './chunk-routes.js'
 import { DigestLearner } from './digest-learner.js'
 import { passthroughRoutes } from './passthrough.js'
+import { TransactionJudge } from './transaction-judge.js'
 import { transactionPostRoute } from './transaction-post.js'
 
 export interface NodeRouteParts extends StatementParts {
@@ -85,6 +86,7 @@ export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
   const { dryRun } = parts.chunks
   const chain = new RemoteChain(parts.chain, clock)
   const relay = new Relay(parts.chain, clock)
+  const judge = new TransactionJudge(bounds.largePostsMax, log)
   const broadcast = new Broadcast(parts.chain, parts.chunks.broadcast, clock)
   const finderOptions = {
     ...parts.chunks.finder,
@@ -119,7 +121,7 @@ export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
         pricedBytes: parts.chunks.pricedBytes,
       }),
       chunkPostRoute({ finder, broadcast, clientOf, meters, postsMax: bounds.chunkPostsMax, dryRun }),
-      transactionPostRoute({ relay, clientOf, log, ...bounds, dryRun }),
+      transactionPostRoute({ relay, judge, clientOf, log, ...bounds, dryRun }),
       ...passthroughRoutes({
         relay,
         clientOf,
@@ -132,7 +134,7 @@ export function nodeRoutes(parts: NodeRouteParts): NodeRoutes {
       }),
     ],
     async close() {
-      await Promise.all([chain.close(), relay.close(), broadcast.close()])
+      await Promise.all([chain.close(), relay.close(), broadcast.close(), judge.close()])
     },
   }
 }

@@ -1,22 +1,20 @@
 import type { Log } from '../actor/log.js'
 import { type Relay, wholeBody } from '../chain/relay.js'
-import { idBytes } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
-import { parseTransactionText } from '../format/transaction.js'
 import { logRefusal } from '../gateway/blocked-answer.js'
 import type { Reply, Request } from '../http/exchange.js'
 import type { Operations } from '../http/operation.js'
 import { answerSmall, noStore, textType } from '../http/small-answer.js'
-import { equalBytes, sha256 } from '../proof/digest.js'
-import { verifyTransaction } from '../proof/transaction-proof.js'
 import { type ClientOf, inSlot } from '../serving/in-slot.js'
 import { refusedAnswer } from '../serving/refused-answer.js'
 import { RequestSlots } from '../serving/request-slots.js'
 import type { Route } from '../serving/route.js'
 import { relayedType } from './passthrough.js'
+import { smallMaxBytes, type TransactionJudge } from './transaction-judge.js'
 
 export interface TransactionPostParts {
   readonly relay: Relay
+  readonly judge: Pick<TransactionJudge, 'faultOf'>
   readonly log: Log
   /** Posts being handled at once with bodies up to 64 KiB, as nearly all are. */
   readonly postsMax: number
@@ -29,8 +27,6 @@ export interface TransactionPostParts {
 
 /** Nodes take 10 MiB of data inside of a transaction; that is 14 MiB of base64url. */
 const bodyMax = 15 << 20
-/** A transaction without data has some 3 KiB, and its tags. */
-const smallMax = 64 << 10
 /** Answers of nodes to a transaction are short; longer ones are refused. */
 const answerMax = 100_000
 
@@ -58,7 +54,7 @@ class TransactionPost implements Route {
 
   async handle(request: Request, reply: Reply, first: string): Promise<void> {
     const size = Number(request.header('content-length') ?? Number.POSITIVE_INFINITY)
-    const slots = this.#posts[size <= smallMax ? 'small' : 'large']
+    const slots = this.#posts[size <= smallMaxBytes ? 'small' : 'large']
     const client = this.parts.clientOf(request)
     await inSlot(slots, client, { request, reply, first }, () => this.#take(request, reply, first, client))
   }
@@ -66,8 +62,8 @@ class TransactionPost implements Route {
   async #take(request: Request, reply: Reply, first: string, client: string): Promise<void> {
     const body = await request.body(bodyMax)
     if (isRefusal(body)) return answerSmall(request, reply, first, refusedAnswer(body))
-    const text = Buffer.from(body).toString('utf8')
-    const wrong = faultOf(text)
+    const wrong = await this.parts.judge.faultOf(body)
+    if (isRefusal(wrong)) return answerSmall(request, reply, first, refusedAnswer(wrong))
     if (wrong !== undefined || this.parts.dryRun) {
       const status = wrong === undefined ? 200 : 400
       return answerSmall(request, reply, first, {
@@ -77,7 +73,7 @@ class TransactionPost implements Route {
         body: wrong ?? 'OK',
       })
     }
-    const question = { path: '/tx', post: text, maxBytes: answerMax }
+    const question = { path: '/tx', post: Buffer.from(body).toString('utf8'), maxBytes: answerMax }
     const answer = await this.parts.relay.ask(question, false, client)
     const words = isRefusal(answer) ? answer : await wholeBody(answer)
     if (isRefusal(answer) || isRefusal(words)) {
@@ -98,17 +94,4 @@ class TransactionPost implements Route {
  */
 export function transactionPostRoute(parts: TransactionPostParts): Route {
   return new TransactionPost(parts)
-}
-
-/** Why a posted transaction is invalid, in a sentence; undefined where it is valid as far as it can be checked here. */
-function faultOf(text: string): string | undefined {
-  const transaction = parseTransactionText(text)
-  if (isRefusal(transaction)) return `Invalid ${transaction.message}`
-  if (!equalBytes(sha256(transaction.signature), idBytes(transaction.id))) {
-    return 'Invalid signature: the id is not its SHA-256'
-  }
-  // What only nodes can check is left to them.
-  if (transaction.denomination !== 0 && transaction.format === 1) return undefined
-  const verified = verifyTransaction(transaction)
-  return verified === true ? undefined : `Invalid signature: ${verified.message}`
 }

@@ -3,6 +3,7 @@ import { ranks, stepBack } from '../actor/priority.js'
 import type { ItemHeader } from '../format/item.js'
 import type { Refusal } from '../format/refusal.js'
 import { judgeItems, type SignedMessage } from '../ingest/item-judge.js'
+import { faultOfPosted } from '../proof/posted-transaction.js'
 import { InlinePacker, type PackingOutcome, type PackingTask } from '../source/keeping/manifest-packer.js'
 import { InlineProver, type JudgedPayloads, type PayloadClaim } from '../source/proving/prover.js'
 import type { FilePart } from '../store/blobs.js'
@@ -17,6 +18,11 @@ const packer = new InlinePacker()
 export function digest({ part }: { part: FilePart }): Promise<Uint8Array | undefined | Refusal> {
   beat()
   return prover.digest(part)
+}
+
+export function postedFault({ body }: { body: Uint8Array }): string | undefined {
+  beat()
+  return faultOfPosted(body)
 }
 
 export function dataRoot(task: {
