@@ -20,20 +20,25 @@ export function salesByHand(t: Test) {
   t.teardown(() => clearInterval(awake))
   let nonce = 0
   const path = '/x402/upload/signed'
-  const ordered = (rig: UploadRig, item: Buffer): Promise<UploadAnswer> => {
-    nonce += 1
-    const headers = { 'content-length': String(item.length), 'x-payment': payment(nonce) }
+  const ordered = (rig: UploadRig, item: Buffer, earlier?: number): Promise<UploadAnswer> => {
+    if (earlier === undefined) nonce += 1
+    const headers = { 'content-length': String(item.length), 'x-payment': payment(earlier ?? nonce) }
     return answered(rig, path, requestOf('POST', path, { headers, pieces: [item] }))
   }
   return {
     options,
     /** Settlements that were requested. */
     orders: () => open.length,
+    /** By a new payment, or by an `earlier` one (from 1 on). */
     ordered,
-    /** Resolves when the payment is being settled. */
-    async buy(rig: UploadRig, item: Buffer): Promise<{ readonly answer: Promise<UploadAnswer> }> {
+    /** The same; resolves when the payment is being settled. */
+    async buy(
+      rig: UploadRig,
+      item: Buffer,
+      earlier?: number,
+    ): Promise<{ readonly answer: Promise<UploadAnswer> }> {
       const number = open.length + 1
-      const answer = ordered(rig, item)
+      const answer = ordered(rig, item, earlier)
       await eventually('its payment is being settled', () => open.length === number)
       return { answer }
     },

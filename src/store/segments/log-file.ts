@@ -8,6 +8,11 @@ export interface LogPlace {
   readonly sizeBytes: number
 }
 
+/** Whether two places begin at the same byte. */
+export function isSamePlace(one: LogPlace, other: LogPlace): boolean {
+  return one.file === other.file && one.offset === other.offset
+}
+
 /** Name of a file of the log, or of the small one beside it that says that all of it is durable, and where it ends. */
 export function logFileName(number: number, kind: 'log' | 'sealed' = 'log'): string {
   return `${String(number).padStart(10, '0')}.${kind}`

@@ -87,8 +87,8 @@ export class OpenSales {
   }
 
   /** Whether the item of a sale that was kept until then may not be written down as accepted any more. */
-  isTooLate({ itemId, payment }: Sale, untilMs: number): boolean {
-    return this.parts.clock.monotonic() > untilMs || this.sales.openOf(itemId)?.payment !== payment
+  isTooLate(sale: Sale, untilMs: number): boolean {
+    return this.parts.clock.monotonic() > untilMs || !this.sales.isOpen(sale)
   }
 
   /** Continues open sales whose clients have left, until `closing`. `resume` decides one; undefined: its client is at it. */

@@ -69,71 +69,130 @@ export interface Purchase {
   settle(itemId: string, sale?: UsdcOrder['sale']): Promise<PaidFacts | Unsettled>
 }
 
-/** Sales on disk: one for each payment that was brought for an item. */
+/**
+ * Sales on disk. Whoever reads the chain can bring a payment, so while a sale is open its payment is nobody's: any number of items
+ * may wait for it, and the payment service decides which one it has paid for. Each payment is sold once.
+ */
 export class Sales {
   readonly #table: Table
 
   constructor(readonly environment: Environment) {
     this.#table = environment.table('sales')
+    this.#takeOver()
   }
 
-  find(payment: string): Sale | undefined {
-    const found = this.#table.get(saleKey(payment))
-    return found === undefined
-      ? undefined
-      : (readJsonRow(found, 'uploads/data.mdb: a row about a sale') as Sale)
+  /** What a payment has paid for. */
+  sold(payment: string): Sale | undefined {
+    const sale = this.#sale(saleKey(payment))
+    return sale?.paid === undefined ? undefined : sale
   }
 
   /** The sale that a client named so. */
   named(identifier: string): Sale | undefined {
-    return this.#pointed(nameKey(identifier))
+    const [payment = '', request = ''] = textOf(this.#table.get(nameKey(identifier))).split(' ')
+    return this.sold(payment) ?? this.openFor(payment, request)
   }
 
-  /** The sale of an item that is kept and whose money may not have moved. */
+  /** The first open sale of an item, which is kept and whose money may not have moved. */
   openOf(id: Id): Sale | undefined {
-    const sale = this.#pointed(openKey(id))
-    return sale?.itemId === id && sale.paid === undefined ? sale : undefined
+    return this.allOf(id)[0]
+  }
+
+  /** All of them: of several payments, or of one that was brought here and with the item of another machine. */
+  allOf(id: Id): Sale[] {
+    const start = Buffer.concat([Buffer.from('o:'), idBytes(id)])
+    return this.#within(start, Buffer.concat([start, Buffer.from([0xff])]))
+  }
+
+  /** An open sale for which a payment was brought with this very request, whatever the id of its item. */
+  openFor(payment: string, request: string): Sale | undefined {
+    const start = Buffer.from(`r:${payment} ${request} `)
+    const [row] = [...this.#table.span({ start, end: Buffer.concat([start, Buffer.from([0xff])]), limit: 1 })]
+    return row === undefined ? undefined : this.#sale(row.value)
   }
 
   /** All that are open. */
   open(): Sale[] {
-    const span = { start: Buffer.from('o'), end: Buffer.from('p') }
-    return [...this.#table.span(span)].flatMap(({ value }) => this.find(Buffer.from(value).toString()) ?? [])
+    return this.#within(Buffer.from('o'), Buffer.from('p'))
+  }
+
+  isOpen(sale: Sale): boolean {
+    return this.#table.get(openKey(sale)) !== undefined
   }
 
   begin(sale: Sale): void {
+    const { payment, request, identifier } = sale
     this.environment.write(() => {
-      this.#put(sale)
-      this.#table.put(openKey(sale.itemId), Buffer.from(sale.payment))
-      if (sale.identifier !== undefined) this.#table.put(nameKey(sale.identifier), Buffer.from(sale.payment))
+      this.#table.put(openKey(sale), bytesOf(sale))
+      this.#table.put(requestKey(sale), openKey(sale))
+      if (identifier !== undefined) this.#table.put(nameKey(identifier), Buffer.from(`${payment} ${request}`))
     })
   }
 
   /** Only inside a `write` of the environment: with what accepts the item. */
-  end({ item: _, ...sale }: Sale, paid: PaidFacts): void {
-    this.#put({ ...sale, paid })
-    this.#table.remove(openKey(sale.itemId))
+  end(sale: Sale, paid: PaidFacts): void {
+    const { item: _, ...sold } = sale
+    this.#table.put(saleKey(sale.payment), bytesOf({ ...sold, paid }))
+    this.#removeOpen(sale)
   }
 
   /** Nothing was paid. */
-  drop({ payment, itemId, identifier }: Sale): void {
+  drop(sale: Sale): void {
+    const { payment, request, identifier } = sale
     this.environment.write(() => {
-      this.#table.remove(saleKey(payment))
-      this.#table.remove(openKey(itemId))
-      if (identifier !== undefined) this.#table.remove(nameKey(identifier))
+      this.#removeOpen(sale)
+      if (identifier === undefined || this.openFor(payment, request) !== undefined) return
+      const name = nameKey(identifier)
+      if (textOf(this.#table.get(name)) === `${payment} ${request}`) this.#table.remove(name)
     })
   }
 
-  #put(sale: Sale): void {
-    this.#table.put(saleKey(sale.payment), Buffer.from(JSON.stringify(sale)))
+  #removeOpen(sale: Sale): void {
+    this.#table.remove(openKey(sale))
+    this.#table.remove(requestKey(sale))
   }
 
-  #pointed(key: Uint8Array): Sale | undefined {
-    const payment = this.#table.get(key)
-    return payment === undefined ? undefined : this.find(Buffer.from(payment).toString())
+  #within(start: Uint8Array, end: Uint8Array): Sale[] {
+    return [...this.#table.span({ start, end })].map(({ value }) => readSale(value))
+  }
+
+  #sale(key: Uint8Array): Sale | undefined {
+    const found = this.#table.get(key)
+    return found === undefined ? undefined : readSale(found)
+  }
+
+  /** Older releases had one sale for each payment, and the name of the payment as the open sale of an item. */
+  #takeOver(): void {
+    const span = { start: Buffer.from('o'), end: Buffer.from('p') }
+    const old = [...this.#table.span(span)].filter(({ value }) => value[0] !== brace)
+    if (old.length === 0) return
+    this.environment.write(() => {
+      for (const { key, value } of old) {
+        const sale = this.#sale(saleKey(textOf(value)))
+        this.#table.remove(key)
+        if (sale?.item === undefined) continue
+        this.#table.remove(saleKey(sale.payment))
+        this.begin(sale)
+      }
+    })
   }
 }
 
+const brace = '{'.charCodeAt(0)
+
+const bytesOf = (sale: Sale): Buffer => Buffer.from(JSON.stringify(sale))
+const textOf = (bytes: Uint8Array | undefined): string => Buffer.from(bytes ?? []).toString()
 const saleKey = (payment: string): Buffer => Buffer.from(`s:${payment}`)
 const nameKey = (identifier: string): Buffer => Buffer.from(`n:${identifier}`)
-const openKey = (id: Id): Buffer => Buffer.concat([Buffer.from('o:'), idBytes(id)])
+const openKey = (sale: Sale): Buffer =>
+  Buffer.concat([Buffer.from('o:'), idBytes(sale.itemId), Buffer.from(` ${placeOf(sale)} ${sale.payment}`)])
+const requestKey = (sale: Sale): Buffer => Buffer.from(`r:${sale.payment} ${sale.request} ${placeOf(sale)}`)
+
+/** Two copies of an item lie at two places. */
+function placeOf({ item }: Sale): string {
+  return item === undefined ? '' : `${item.place.file}:${item.place.offset}`
+}
+
+function readSale(value: Uint8Array): Sale {
+  return readJsonRow(value, 'uploads/data.mdb: a row about a sale') as Sale
+}

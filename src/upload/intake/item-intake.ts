@@ -136,8 +136,12 @@ export class ItemIntake {
       return stopped
     }
     const alone = (): Promise<UploadAnswer> => this.#acceptOnce(item, spooled, uploader, terms)
-    // Items that are signed here have a new id each time, so a duplicate is recognized by its payment.
-    return terms.purchase === undefined ? alone() : this.#lock.run(`payment ${terms.purchase.payment}`, alone)
+    // Items that are signed here have a new id each time, so a duplicate is recognized by its payment and what it is to pay for.
+    // Not by the payment alone: strangers who bring it would keep its payer waiting.
+    const { purchase } = terms
+    return purchase === undefined
+      ? alone()
+      : this.#lock.run(`payment ${purchase.payment} ${purchase.request(id)}`, alone)
   }
 
   async #acceptOnce(

@@ -1,7 +1,7 @@
 import type { Log } from '../../actor/log.js'
 import type { Id } from '../../format/id.js'
 import { DurableLog } from '../../store/segments/durable-log.js'
-import type { LogPlace } from '../../store/segments/log-file.js'
+import { isSamePlace, type LogPlace } from '../../store/segments/log-file.js'
 import { recordUnsettled } from '../charging/credit-charging.js'
 import type { Sales } from '../charging/sales.js'
 import type { FreePools } from '../records/free-pools.js'
@@ -139,19 +139,20 @@ function withoutFree({ free, ...item }: BroughtItem): AcceptedItem {
   return turn === undefined ? item : { ...item, turn }
 }
 
-/** An item that was kept for a payment: the sale decides. False: it was kept for it a second time. */
+/**
+ * An item that was kept for a payment: the sale decides, whoever else has brought the payment, or the item, here. False: this
+ * copy of it is known, or was sold.
+ */
 function takeUpSale(sales: Sales, item: AcceptedItem, facts: SaleFacts): boolean {
-  const sale = sales.find(facts.payment)
-  if (sale === undefined) {
-    // Older releases did not write down which service had the sale: the name of the group states its machine.
-    const node = decodeGroupName(item.stored ?? '')?.node ?? ''
-    const named = facts.service === undefined && node !== '' ? { service: machineOf(node) } : {}
-    sales.begin({ ...facts, ...named, openedMs: item.receivedMs, itemId: item.id, item })
-    return true
-  }
-  return sale.item !== undefined && isSamePlace(sale.item.place, item.place)
-}
-
-function isSamePlace(one: LogPlace, other: LogPlace): boolean {
-  return one.file === other.file && one.offset === other.offset
+  if (sales.sold(facts.payment)?.itemId === item.id) return false
+  const copies = sales
+    .allOf(item.id)
+    .flatMap((sale) => (sale.payment === facts.payment ? (sale.item ?? []) : []))
+  if (copies.some(({ place }) => isSamePlace(place, item.place))) return true
+  if (item.stored !== undefined && copies.some(({ stored }) => stored === item.stored)) return false
+  // Older releases did not write down which service had the sale: the name of the group states its machine.
+  const node = decodeGroupName(item.stored ?? '')?.node ?? ''
+  const named = facts.service === undefined && node !== '' ? { service: machineOf(node) } : {}
+  sales.begin({ ...facts, ...named, openedMs: item.receivedMs, itemId: item.id, item })
+  return true
 }

@@ -1,11 +1,12 @@
 import type { Id } from '../../format/id.js'
 import type { FirstSale } from '../../payment/credits-port.js'
+import { isSamePlace, type LogPlace } from '../../store/segments/log-file.js'
 import { fixedAnswers, refusalAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { ItemCharge } from '../charging/charging.js'
 import { recordUnsettled } from '../charging/credit-charging.js'
 import type { OpenSales } from '../charging/open-sales.js'
 import type { Purchase, Sale } from '../charging/sales.js'
-import type { AcceptedItem, Uploads } from '../records/uploads.js'
+import { type AcceptedItem, isGone, type Uploads } from '../records/uploads.js'
 import type { BundleScan } from './bundle-scan.js'
 import type { ItemAcceptance } from './item-acceptance.js'
 import type { KeyedLock } from './keyed-lock.js'
@@ -49,13 +50,18 @@ export class SoldItems {
   resume(sale: Sale, purchase?: Purchase): Promise<UploadAnswer> {
     const { openSales, uploads } = this.parts
     return this.turns.run(sale.itemId, async () => {
-      const open = openSales.sales.openOf(sale.itemId)
-      if (open !== undefined && purchase !== undefined) return this.settle(open, purchase)
-      if (open !== undefined) return this.#settle(open)
+      const { sales } = openSales
       const item = uploads.find(sale.itemId)
+      if (sales.isOpen(sale)) {
+        const isOther = item !== undefined && !isGone(item) && !isCopyAt(sale, item.place)
+        if (!isOther) return purchase ? this.settle(sale, purchase) : this.#settle(sale)
+        // Another copy is accepted, or about to be.
+        if (sales.allOf(sale.itemId).some((copy) => isCopyAt(copy, item.place))) return waitingAnswer
+        await this.#drop(sale)
+      }
       return item === undefined
         ? fixedAnswers.unknownItem
-        : this.receipts.again(item, 200, openSales.sales.find(sale.payment))
+        : this.receipts.again(item, 200, sales.sold(sale.payment))
     })
   }
 
@@ -70,10 +76,10 @@ export class SoldItems {
    */
   async leave(isLost: (group: string) => boolean): Promise<void> {
     const { sales } = this.parts.openSales
-    for (const { itemId } of sales.open())
-      await this.turns.run(itemId, async () => {
-        const sale = sales.openOf(itemId)
-        if (sale?.item?.stored !== undefined && isLost(sale.item.stored)) await this.#drop(sale, sale.item)
+    for (const sale of sales.open())
+      await this.turns.run(sale.itemId, async () => {
+        const stored = sale.item?.stored
+        if (stored !== undefined && isLost(stored) && sales.isOpen(sale)) await this.#drop(sale)
       })
   }
 
@@ -84,26 +90,32 @@ export class SoldItems {
   answerTo(purchase: Purchase, id: Id): Promise<UploadAnswer> | undefined {
     const { sales } = this.parts.openSales
     const { identifier, payment } = purchase
-    const sale = sales.find(payment)
+    const sold = sales.sold(payment)
     const request = purchase.request(id)
-    if (sale !== undefined && sale.request !== request) return purchase.refuse('used')
+    if (sold !== undefined && sold.request !== request) return purchase.refuse('used')
     const named = identifier === undefined ? undefined : sales.named(identifier)
     if (named !== undefined && named.request !== request) return purchase.refuse('identifier')
-    const paid = [sale, named].find((one) => one?.paid !== undefined)
+    const paid = [sold, named].find((one) => one?.paid !== undefined)
     const item = paid === undefined ? undefined : this.parts.uploads.find(paid.itemId)
     if (item !== undefined) return this.receipts.again(item, 200, paid)
-    const open = [sale, named].find((one) => one?.item !== undefined && one.itemId !== id)
-    return open === undefined ? undefined : this.resume(open, open === sale ? purchase : undefined)
+    const brought = [sales.openFor(payment, request), named]
+    const open = brought.find((one) => one?.item !== undefined && one.itemId !== id)
+    return open === undefined ? undefined : this.resume(open, open.payment === payment ? purchase : undefined)
   }
 
-  /** The open sale of the item by this payment. A sale by another payment is ended first; its answer, unless it was unpaid. */
+  /** The open sale of the item by this payment. Sales by other payments are ended first; the answer of one that was not unpaid. */
   async openSale(id: Id, purchase: Purchase | undefined): Promise<Sale | UploadAnswer | undefined> {
-    const { openSales } = this.parts
-    const open = openSales.sales.openOf(id)
-    if (open === undefined || open.payment === purchase?.payment) return open
-    const answer = await this.#settle(open)
-    // Unpaid: a new sale may begin.
-    return answer.status === 402 ? undefined : answer
+    let own: Sale | undefined
+    for (const open of this.parts.openSales.sales.allOf(id)) {
+      if (open.payment === purchase?.payment) {
+        own ??= open
+        continue
+      }
+      const answer = await this.#settle(open)
+      // Unpaid: a new sale may begin.
+      if (answer.status !== 402) return answer
+    }
+    return own
   }
 
   /** Begins the sale of an item that was stored just now. `writeIds`: as in `StoredAt`. */
@@ -126,7 +138,7 @@ export class SoldItems {
     const { client, fresh } = settling
     const isListed = sale.item?.isBundle !== true || (await listing?.listSale(sale.item, client)) !== false
     if (isListed) return this.#settle(sale, purchase, settling)
-    if (fresh !== undefined) await this.#drop(sale, fresh)
+    if (fresh !== undefined) await this.#drop(sale)
     return unlisted
   }
 
@@ -141,12 +153,12 @@ export class SoldItems {
     if (refusal !== undefined) return refusalAnswer(refusal)
     const paid = await this.#outcome(sale, item, purchase, fresh !== undefined)
     if ('answer' in paid) {
-      if (!paid.isOpen) await this.#drop(sale, item)
+      if (!paid.isOpen) await this.#drop(sale)
       return (await this.#firstReceipt(paid.first)) ?? paid.answer
     }
     const kept = await openSales.keep(sale)
     if ('answer' in kept) {
-      if (!kept.isOpen) await this.#drop(sale, item)
+      if (!kept.isOpen) await this.#drop(sale)
       return kept.answer
     }
     const { winc, untilMs } = kept
@@ -197,12 +209,20 @@ export class SoldItems {
     })
   }
 
-  /** Nothing was paid for an item that is stored. */
-  async #drop(sale: Sale, item: AcceptedItem): Promise<void> {
+  /** Nothing was paid for this copy of an item that is stored. What is known of the items in it stays while another one is there. */
+  async #drop(sale: Sale): Promise<void> {
     const { openSales, uploads, scan, listing } = this.parts
+    const { item } = sale
+    if (item === undefined) throw new Error(`the sale ${sale.payment} is over`)
     const { stored, id } = item
-    if (item.isBundle === true) await Promise.all([scan.drop(item), listing?.endSale(id)])
+    const known = uploads.find(id)
+    const isOnly = (known === undefined || isGone(known)) && openSales.sales.allOf(id).length < 2
+    if (item.isBundle === true && isOnly) await Promise.all([scan.drop(item), listing?.endSale(id)])
     openSales.drop(sale)
     if (stored !== undefined) uploads.environment.write(() => uploads.stored.remove(stored, id))
   }
+}
+
+function isCopyAt({ item }: Sale, place: LogPlace): boolean {
+  return item !== undefined && isSamePlace(item.place, place)
 }

@@ -113,7 +113,7 @@ export class UsdcUploads {
   /** Counts the payment of a request as unsettled, until `end`. One that was settled before does not count. */
   track({ read, name, order }: BroughtPayment): TrackedPayment {
     const { from, validBefore } = read.authorization
-    if (this.parts.sales.find(name)?.paid !== undefined) return alreadySettled
+    if (this.parts.sales.sold(name) !== undefined) return alreadySettled
     const [payer, unsettled] = [from.toLowerCase(), this.#unsettled]
     const { clock } = this.parts
     const leftMs = Number(validBefore) * 1000 - clock.now()
@@ -190,8 +190,8 @@ export class UsdcUploads {
     const { usdc, sales } = this.parts
     if (usdc === undefined) return notTaken
     // An item that is sold already is requested again for its receipt.
-    const sale = sales.find(name)
-    if (sale?.paid !== undefined && sale.bytes === bytes) return this.#unsigned(sale, read, order)
+    const sale = sales.sold(name)
+    if (sale?.bytes === bytes) return this.#unsigned(sale, read, order)
     this.#looks += 1
     const isLooked = this.#looking.open(order.asker, String(this.#looks), 0n)
     if (isLooked === undefined) return tooManyLooks
