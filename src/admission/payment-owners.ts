@@ -12,31 +12,48 @@ export type Ownership = 'ours' | 'other' | 'unreachable'
 export interface PaymentOwners {
   /**
    * Durable when it resolves. The same answer each time, until `untilMs` (since 1970): it must not be possible to settle the
-   * payment after that.
+   * payment after that. `client`: whose it will be, as in `PaymentOrder`.
    */
-  own(payment: string, untilMs: number): Promise<Ownership>
+  own(payment: string, untilMs: number, client: string): Promise<Ownership>
 }
 
-/** Records the owner of a payment where it has none; resolves with the recorded owner. */
-export type OwnerQuestion = (claim: {
-  readonly payment: string
+/** What is recorded of a payment. `purpose`: what it may buy there; absent: anything. */
+export interface PaymentOwner {
   readonly owner: string
-  readonly untilMs: number
-}) => Promise<{ readonly owner: string } | Refusal>
+  readonly purpose?: string
+}
+
+/** Records the owner of a payment where it has none; resolves with what is recorded. */
+export type OwnerQuestion = (
+  claim: PaymentOwner & { readonly payment: string; readonly untilMs: number },
+) => Promise<PaymentOwner | Refusal>
 
 /** The decision is made elsewhere: by the payment service that has the same wallet. */
 export class RemoteOwners implements PaymentOwners {
-  /** `name`: of all that put what is paid in the same place; may reject with `BucketsUnreachable`. */
+  /**
+   * `name`: of all that put what is paid in the same place; may reject with `BucketsUnreachable`. `purposeOf`: what a client's
+   * payment buys; absent: payments are not bound to anything.
+   */
   constructor(
     private readonly ask: OwnerQuestion,
     private readonly name: () => Promise<string>,
+    private readonly purposeOf: (client: string) => string | undefined = () => undefined,
   ) {}
 
-  async own(payment: string, untilMs: number): Promise<Ownership> {
+  async own(payment: string, untilMs: number, client: string): Promise<Ownership> {
     const owner = await this.#name()
     if (owner === undefined) return 'unreachable'
-    const decision = await this.ask({ payment, owner, untilMs })
-    if (!isRefusal(decision)) return decision.owner === owner ? 'ours' : 'other'
+    const purpose = this.purposeOf(client)
+    const decision = await this.ask({
+      payment,
+      owner,
+      untilMs,
+      ...(purpose === undefined ? {} : { purpose }),
+    })
+    if (!isRefusal(decision)) {
+      const isFor = [undefined, purpose].includes(decision.purpose) || purpose === undefined
+      return decision.owner === owner && isFor ? 'ours' : 'other'
+    }
     // It sells nothing for USDC, so that nobody else can take the payment.
     return decision.refused === 'unknown' ? 'ours' : 'unreachable'
   }

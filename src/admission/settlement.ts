@@ -217,8 +217,7 @@ export class Cashier {
     const outcome = going.finally(() => this.#flights.delete(payment))
     const flight = { verifying, outcome }
     this.#flights.set(payment, flight)
-    // Not awaited: a bug in it becomes an unhandled rejection and ends the thread, also where no request waits any
-    // more.
+    // Not awaited: a bug in it becomes an unhandled rejection and ends the thread, also where no request waits any more.
     void outcome
     return flight
   }
@@ -229,11 +228,12 @@ export class Cashier {
     if (answer.verdict === 'nothing') return { state: 'down' }
     const used = answer.verdict === 'invalid' && usedReasons.has(answer.reason)
     const taken = used ? await this.#shared.taken(order) : undefined
-    if (taken === 'asked') return { state: 'pending' }
     if (answer.verdict === 'invalid' && taken === undefined)
       return { state: 'refused', stage: 'verify', reason: answer.reason }
+    // Before anything is credited or waited for: whoever reads the chain can bring it, for something else.
     const ownership = await this.#own(order)
     if (ownership === 'other') return spent
+    if (taken === 'asked') return { state: 'pending' }
     if (ownership === 'unreachable') return { state: 'down' }
     if (taken === undefined && !(await this.#shared.ask(order))) return { state: 'down' }
     if (this.#closed) return { state: 'down' }
@@ -253,9 +253,9 @@ export class Cashier {
     return taken === undefined ? this.#settle(record, false) : this.#settled(record, taken)
   }
 
-  /** Whether the payment is ours to take, and nobody else's with the same wallet. */
-  async #own({ payment, validBefore }: PaymentOrder | PaymentRecord): Promise<Ownership> {
-    return (await this.parts.owners?.own(payment, validBefore * 1000 + ownedMs)) ?? 'ours'
+  /** Whether the payment is ours to take for this, and nobody else's with the same wallet. */
+  async #own({ payment, validBefore, client }: PaymentOrder | PaymentRecord): Promise<Ownership> {
+    return (await this.parts.owners?.own(payment, validBefore * 1000 + ownedMs, client)) ?? 'ours'
   }
 
   /** Takes up a settlement that an earlier process requested: whether the money has moved is not known. */

@@ -284,19 +284,20 @@ export interface UsdcPort {
   /** Settles the payment, once, however often it is called. With 503 it may still settle: call `outcome`. */
   pay(order: UsdcOrder): Promise<UsdcPaid | UsdcAnswer | Refusal>
   /**
-   * `bytes`: of the item, as it was ordered. `service`: as in the order. `isAccepting`: where it is paid, that service accepts
-   * the item now: what has paid is kept for it for `acceptingMs`.
+   * `bytes`: of the item, as it was ordered. `service`, `request`: as in the order. `isAccepting`: where it is paid, that service
+   * accepts the item now: what has paid is kept for it for `acceptingMs`.
    */
   outcome(sale: {
     readonly payment: string
     readonly itemId: string
     readonly bytes: number
     readonly service?: string
+    readonly request?: string
     readonly isAccepting?: true
   }): Promise<UsdcOutcome | Refusal>
   /** The item had so many bytes: spends what they cost of what was paid, and credits the rest where that is much. */
   finish(order: { readonly itemId: string; readonly bytes: number }): Promise<UsdcFinished | Refusal>
-  /** Who takes a payment, of all sellers with this wallet: `owner`, unless another one was named before. */
+  /** Who takes a payment, of all sellers with this wallet, and for what: who is named, unless another one was before. */
   readonly own: OwnerQuestion
   /** What so many bytes cost, in smallest units of USDC. */
   units(bytes: number): Promise<{ readonly units: string; readonly network: string } | Refusal>

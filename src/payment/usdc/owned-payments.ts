@@ -1,21 +1,22 @@
-import type { OwnerQuestion } from '../../admission/payment-owners.js'
+import type { OwnerQuestion, PaymentOwner } from '../../admission/payment-owners.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import { commitTriesMax, isRejected, type LedgerRecord, type MoneyLedger } from '../../ledger/ledger-port.js'
 
 const kind = 'x402-owner'
 const paymentShape = /^\d{1,20}:0x[0-9a-f]{40}:0x[0-9a-f]{64}$/
 const ownerShape = /^[\w:-]{1,100}$/
+const purposeShape = /^[\w:-]{1,100}$/
 /** Records looked at in one go. */
 const pageMax = 1000
 
-interface Owned {
-  readonly owner: string
+interface Owned extends PaymentOwner {
   readonly untilMs: number
 }
 
 /**
- * The one place that decides who takes a payment: a record in the ledger, which is made once, whatever keeps the ledger. All
- * sellers with the wallet of this payment service ask here: its own processor (`X402Processor`), and gateways.
+ * The one place that decides who takes a payment, and for what: a record in the ledger, which is made once, whatever keeps the
+ * ledger. All sellers with the wallet of this payment service ask here: its own processor (`X402Processor`), and gateways. It is
+ * made before the payment is sent to anybody. From then on others can read the payment, and cannot use it for anything else.
  */
 export class OwnedPayments {
   /** Where the next look for old records begins. */
@@ -31,16 +32,21 @@ export class OwnedPayments {
     payment,
     owner,
     untilMs,
-  }: Parameters<OwnerQuestion>[0]): Promise<{ readonly owner: string } | Refusal> {
-    const isSound = paymentShape.test(payment) && ownerShape.test(owner) && Number.isSafeInteger(untilMs)
-    if (!isSound) return refuse('malformed', 'client', 'the request does not name a payment and its owner')
-    const value = JSON.stringify({ owner, untilMs } satisfies Owned)
+    purpose,
+  }: Parameters<OwnerQuestion>[0]): Promise<PaymentOwner | Refusal> {
+    const isNamed = ownerShape.test(owner) && (purpose === undefined || purposeShape.test(purpose))
+    if (!paymentShape.test(payment) || !isNamed || !Number.isSafeInteger(untilMs))
+      return refuse('malformed', 'client', 'the request does not name a payment and its owner')
+    const claimed = purpose === undefined ? { owner } : { owner, purpose }
+    const value = JSON.stringify({ ...claimed, untilMs } satisfies Owned)
     for (let tries = 0; tries < commitTriesMax; tries += 1) {
       const records = [{ kind, key: payment, value, expected: 0 }]
-      if (!isRejected(await this.ledger.commit({ transfers: [], records }))) return { owner }
+      if (!isRejected(await this.ledger.commit({ transfers: [], records }))) return claimed
       const known = await this.ledger.record(kind, payment)
       // Undefined: it was forgotten meanwhile.
-      if (known !== undefined) return { owner: read(known).owner }
+      if (known === undefined) continue
+      const { untilMs: _, ...recorded } = read(known)
+      return recorded
     }
     throw new Error(`the owner of payment ${payment} changes all the time`)
   }

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { isUnreadable, type ReadPayment } from '../../admission/presented.js'
 import type { UsdcOrder } from '../credits-port.js'
 
@@ -47,6 +48,28 @@ export function readSaleClient(client: string): SaleClient {
     sale: request.length === 0 ? undefined : { owner, request: request.join(':') },
   }
 }
+
+/**
+ * What a payment of this client buys, as one word. A sale is known by its request, because an item that is signed here has
+ * another id each time.
+ */
+export function purposeOf(client: string): string {
+  if (!isSaleClient(client)) return digestOf(`wallet ${client}`)
+  const { mode, itemId, bytes, address = '', sale } = readSaleClient(client)
+  return digestOf(`sale ${mode} ${sale?.request ?? itemId} ${bytes} ${address}`)
+}
+
+/** Whether a payment of this client is for that item, or for the request that it was made for. */
+export function isClientOf(
+  client: string,
+  { itemId, request }: { readonly itemId: string; readonly request?: string | undefined },
+): boolean {
+  if (!isSaleClient(client)) return false
+  const { itemId: own, sale } = readSaleClient(client)
+  return own === itemId || (sale !== undefined && sale.request === request)
+}
+
+const digestOf = (text: string): string => createHash('sha256').update(text).digest('base64url')
 
 const filled = (text: string | undefined): string | undefined => (text === '' ? undefined : text)
 

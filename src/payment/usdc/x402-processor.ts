@@ -23,6 +23,7 @@ import type { Quotes } from '../prices/quotes.js'
 import { afterFee, wincOfToken } from '../prices/rates.js'
 import { LeftSettlements } from './left-settlements.js'
 import type { OwnedPayments } from './owned-payments.js'
+import { purposeOf } from './sale-clients.js'
 import { SharedSettlements } from './shared-settlements.js'
 import type { X402Books } from './x402-comparison.js'
 
@@ -121,6 +122,7 @@ export class X402Processor {
       owners: new RemoteOwners(
         (claim) => owning(parts, claim),
         async () => ownName,
+        purposeOf,
       ),
       ledger: this.#records,
       facilitator: excluding(this.#facilitator, (payer) => parts.excluded.has(payer)),

@@ -8,6 +8,7 @@ import {
   type ReadPayment,
   readPayment,
 } from '../../admission/presented.js'
+import type { PaymentRecord } from '../../admission/settlement-ledger.js'
 import { isTried } from '../../admission/x402.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { MoneyLedger } from '../../ledger/ledger-port.js'
@@ -31,7 +32,7 @@ import type { Quotes } from '../prices/quotes.js'
 import { acceptedElsewhere, FirstSales, saleFactsOf } from './first-sales.js'
 import { OfferedPrices } from './offered-prices.js'
 import type { OwnedPayments } from './owned-payments.js'
-import { readSaleClient, saleClientOf } from './sale-clients.js'
+import { isClientOf, readSaleClient, saleClientOf } from './sale-clients.js'
 import { usdcSource, usdcTransferId } from './usdc-transfers.js'
 import { answerOfDenial, type X402Processor } from './x402-processor.js'
 
@@ -152,6 +153,10 @@ export class X402Sales implements UsdcPort {
     const name = isUnreadable(read) ? undefined : paymentName(read)
     const known = name === undefined ? undefined : await this.parts.ledger.transfer(usdcTransferId(name))
     if (known !== undefined) return this.#receivedBy(known, order, read as Presented)
+    // Of something else: nothing is waited for.
+    const requested = name === undefined ? undefined : await this.#requested(name)
+    if (requested !== undefined && !isClientOf(requested.client, { ...order.sale, itemId: order.itemId }))
+      return this.offer({ ...wantedOf(order), fault: used })
     const quote = await this.#quote(order, read)
     if (isRefusal(quote)) return quote
     const paid = await this.processor.x402.settle(read, quote, buyerOf(order, read))
@@ -171,12 +176,16 @@ export class X402Sales implements UsdcPort {
       if (typeof paid === 'object') return paid
       return { paid: false, state: paid === 'held' ? 'open' : 'other' }
     }
+    const requested = await this.#requested(payment)
+    if (requested !== undefined)
+      return { paid: false, state: isClientOf(requested.client, sale) ? 'open' : 'other' }
+    return { paid: false, state: this.processor.cashier.find(payment) === undefined ? 'unknown' : 'failed' }
+  }
+
+  /** The record of a payment that may still come, here or at another service. A failure that may be none is looked at again. */
+  async #requested(payment: string): Promise<Pick<PaymentRecord, 'client'> | undefined> {
     const record = this.processor.cashier.find(payment)
-    const isOver = record === undefined || record.state === 'failed'
-    // Another service may have requested it, and a failure that may be none is looked at again: then it may still come.
-    if (!isOver || (await this.processor.requested(payment)) !== undefined)
-      return { paid: false, state: 'open' }
-    return { paid: false, state: record === undefined ? 'unknown' : 'failed' }
+    return record !== undefined && record.state !== 'failed' ? record : this.processor.requested(payment)
   }
 
   finish({ itemId, bytes }: Parameters<UsdcPort['finish']>[0]): Promise<UsdcFinished | Refusal> {

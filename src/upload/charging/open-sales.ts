@@ -68,11 +68,11 @@ export class OpenSales {
     accepting: { readonly isAccepting?: true } = {},
   ): ReturnType<Purchase['settle']> {
     const { usdc, clock } = this.parts
-    const { payment, itemId, bytes, service = this.parts.service?.name } = sale
+    const { payment, itemId, bytes, request, service = this.parts.service?.name } = sale
     if (usdc === undefined) return stillOpen
     const named = service === undefined ? {} : { service }
     const isOnWay = !isArrived && clock.now() - sale.openedMs < onWayMs
-    return paymentOutcome(usdc, { payment, itemId, bytes, ...named, ...accepting }, isOnWay)
+    return paymentOutcome(usdc, { payment, itemId, bytes, request, ...named, ...accepting }, isOnWay)
   }
 
   /**

@@ -70,8 +70,8 @@ export interface Purchase {
 }
 
 /**
- * Sales on disk. Whoever reads the chain can bring a payment, so while a sale is open its payment is nobody's: any number of items
- * may wait for it, and the payment service decides which one it has paid for. Each payment is sold once.
+ * Sales on disk. Whoever reads the chain can bring a payment, so while a sale is open its payment is nobody's: any number of
+ * items may wait for it, and the payment service decides which one it has paid for. Each payment is sold once.
  */
 export class Sales {
   readonly #table: Table

@@ -103,7 +103,7 @@ export class SoldItems {
     return open === undefined ? undefined : this.resume(open, open.payment === payment ? purchase : undefined)
   }
 
-  /** The open sale of the item by this payment. Sales by other payments are ended first; the answer of one that was not unpaid. */
+  /** The open sale of the item by this payment. Sales by other payments end first; an answer: of one that was not unpaid. */
   async openSale(id: Id, purchase: Purchase | undefined): Promise<Sale | UploadAnswer | undefined> {
     let own: Sale | undefined
     for (const open of this.parts.openSales.sales.allOf(id)) {
@@ -209,7 +209,7 @@ export class SoldItems {
     })
   }
 
-  /** Nothing was paid for this copy of an item that is stored. What is known of the items in it stays while another one is there. */
+  /** Nothing was paid for this copy of a stored item. What is known of the items in it stays while there is another copy. */
   async #drop(sale: Sale): Promise<void> {
     const { openSales, uploads, scan, listing } = this.parts
     const { item } = sale

@@ -92,8 +92,8 @@ async function town(t: Test, withChain: boolean): Promise<Town> {
   }
 }
 
-const wincOf = async (rig: PaymentRig): Promise<string> => {
-  const { json } = await rig.get(`/v1/balance?address=${wallet}`)
+const wincOf = async (rig: PaymentRig, of = wallet): Promise<string> => {
+  const { json } = await rig.get(`/v1/balance?address=${of}`)
   return (json as { winc?: string } | undefined)?.winc ?? '0'
 }
 
@@ -155,6 +155,32 @@ t.test('died, and the payer brings the payment to the other one', { skip }, asyn
   t.equal(await wincOf(other), (json as { winc: string }).winc)
   t.strictSame((await other.ledger.check()).faults, [])
 })
+
+const strangers = `${'S'.repeat(42)}A`
+for (const withChain of [false, true])
+  t.test(
+    `left, and a stranger brings it for himself${withChain ? ', when it is on the chain' : ''}`,
+    { skip },
+    async (t) => {
+      const scene = await town(t, withChain)
+      const { facilitator } = scene
+      facilitator.remembers = !withChain
+      const headers = await scene.pay()
+      await dieAt(await scene.open(), scene, headers, withChain ? 'afterSettle' : 'settle')
+      const other = await scene.open()
+      for (const ms of [0, longMs]) {
+        other.setTime(Date.now() + ms)
+        const answer = await other.post(`/v1/x402/top-up/arweave/${strangers}`, '', headers)
+        t.equal(answer.status, 402, answer.text)
+      }
+      scene.later(other, longMs)
+      t.equal(await other.service.finishAbandoned(), 1)
+      const { json } = await other.get(`/v1/price/base-usdc/${value}`)
+      t.equal(await wincOf(other), (json as { winc: string }).winc)
+      t.equal(await wincOf(other, strangers), '0')
+      t.strictSame((await other.ledger.check()).faults, [])
+    },
+  )
 
 t.test(
   'brought to both at once: both answer that it is paid, and it is credited once',

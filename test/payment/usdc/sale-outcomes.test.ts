@@ -22,24 +22,29 @@ t.test('a sale stays open while any service of the ledger has requested its sett
   t.teardown(() => ledger.close())
   const other = new SharedSettlements(ledger, systemClock.now, { self: 'other', leftMs: 1000 })
   const own = new SharedSettlements(ledger, systemClock.now, { self: 'own', leftMs: 1000 })
-  let record: { state: string; doubtful?: true } | undefined
+  const client = 'item:all:item:1:::0xab:o:raw:digest'
+  let record: { state: string; client: string; doubtful?: true } | undefined
   const desk = { cashier: { find: () => record }, requested: (name: string) => own.requested(name) }
   const sales = new X402Sales({ ledger, clock: systemClock } as never, desk as never)
   const payment = '84532:0xab:0x01'
-  const stateOf = async (): Promise<string> => {
-    const outcome = await sales.outcome({ payment, itemId: 'item', bytes: 1 })
+  const stateOf = async (itemId = 'item', request?: string): Promise<string> => {
+    const outcome = await sales.outcome({ payment, itemId, bytes: 1, ...(request && { request }) })
     if (isRefusal(outcome)) throw new Error(outcome.message)
     return outcome.paid ? 'paid' : outcome.state
   }
   t.equal(await stateOf(), 'unknown', 'nobody has requested it')
-  await other.ask({ payment, units: '1', payer: '0xab', client: 'x' } as unknown as PaymentOrder)
+  await other.ask({ payment, units: '1', payer: '0xab', client } as unknown as PaymentOrder)
   t.equal(await stateOf(), 'open', 'another service has')
-  record = { state: 'failed', doubtful: true }
+  t.equal(await stateOf('another'), 'other', 'for another item')
+  t.equal(await stateOf('another', 'raw:digest'), 'open', 'that it may be for')
+  t.equal(await stateOf('another', 'raw:another'), 'other')
+  record = { state: 'failed', client, doubtful: true }
   t.equal(await stateOf(), 'open', 'a failure that is looked at again is no end')
   await other.clear(payment)
   t.equal(await stateOf(), 'failed')
-  record = { state: 'asked' }
+  record = { state: 'asked', client }
   t.equal(await stateOf(), 'open')
+  t.equal(await stateOf('another'), 'other')
 })
 
 const payer = `0x${'ab'.repeat(20)}`

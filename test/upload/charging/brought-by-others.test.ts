@@ -1,4 +1,4 @@
-/** Payments are public: others bring them, too, with items of their own. The payment service decides which item one has paid for. */
+/** Payments are public: others bring them for items of their own. The payment service decides which item one has paid for. */
 import t, { type Test } from 'tap'
 import { silentLog } from '../../../src/actor/log.js'
 import { type Id, idBytes } from '../../../src/format/id.js'
