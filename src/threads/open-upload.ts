@@ -22,7 +22,7 @@ import { serviceInfo, uploadHostRoutes, uploadParameters } from '../upload/calls
 import { uploadShapes } from '../upload/calls/upload-shapes.js'
 import { announceLogged } from '../upload/news/read-announcement.js'
 import { Sandbox } from '../upload/news/upload-sandbox.js'
-import { uploadSecret } from '../upload/parts/paid-parts.js'
+import { uploadSecret } from '../upload/parts/upload-secret.js'
 import { itemKey } from '../upload/records/item-key.js'
 import { DiskRoom } from '../upload/room/disk-room.js'
 import { UploadsDesk } from '../upload/uploads-desk.js'

@@ -72,6 +72,8 @@ export interface PaidUpload {
   readonly payment: string
   /** Of the whole item, as they were announced. */
   readonly bytes: number
+  /** Digest of its signature (`signatureDigest`). Absent in records of older releases. */
+  readonly signed?: string
   /** Absent: the money may not have moved. */
   readonly facts?: PaidFacts
   /** What is to become of the money: the item had so many bytes, or nothing was used of it. */

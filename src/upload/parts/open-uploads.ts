@@ -207,6 +207,12 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
     return this.#live.get(id)?.attempt !== undefined
   }
 
+  /** Whether something was sent for it to any machine, or it is over. */
+  async isUsed(id: string): Promise<boolean> {
+    await this.load(id)
+    return this.#live.get(id)?.holder.bytes !== 0
+  }
+
   /** Undefined: it is over. */
   live(id: string): LiveUpload | undefined {
     return this.#live.get(id)

@@ -1,4 +1,3 @@
-import { createHmac, randomBytes } from 'node:crypto'
 import { type Clock, pause } from '../../actor/clock.js'
 import { FreeShares, type ReleaseShare } from '../../actor/free-shares.js'
 import { EngineAway } from '../../cluster/engine-away.js'
@@ -17,6 +16,7 @@ import type { BroughtPayment, UsdcUploads } from '../requests/usdc-uploads.js'
 import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
 import type { MultipartRecord, PaidUpload } from './multipart-record.js'
 import type { PartRecords } from './part-records.js'
+import { uploadIdOf } from './upload-secret.js'
 
 export interface PaidPartsParts {
   readonly payments: Pick<UsdcUploads, 'readPayment' | 'verify' | 'offer' | 'track' | 'purchase'>
@@ -46,6 +46,8 @@ export interface UploadBeginnings {
 /** The uploads whose payments are watched. */
 export interface UndecidedUploads {
   drop(id: string): void
+  /** Whether something was sent for it to any machine, or it is over. Rejects where the engine does not answer. */
+  isUsed(id: string): Promise<boolean>
   /** The payment of an upload was settled, as its record states. */
   decided(id: string): void
 }
@@ -54,6 +56,15 @@ const againMs = 2000
 /** Uploads whose payments are not decided, of all clients and of one: they take places that nobody has paid for. */
 const [movingMax, movingEachMax] = [512, 32] as const
 const noStore = '\r\nCache-Control: no-store'
+
+/** A payment names its upload again for so long: for a client that has lost the answer. */
+const namedAgainMs = 600_000
+
+const begunBefore = jsonAnswer(
+  409,
+  { error: 'upload_begun', message: 'this payment began an upload that its client goes on with by its id' },
+  noStore,
+)
 
 /** An upload whose payment is not decided. */
 interface UndecidedPayment {
@@ -122,10 +133,18 @@ export class PaidParts {
     await records.load(id)
     const purchase = payments.purchase(brought, () => id, { address })
     const known = records.find(id)
-    // A payment that has moved stands on the chain with all that was signed: whoever reads it there could bring it again.
-    const isOther = known !== undefined && (known.paid?.bytes !== bytes || known.client !== client)
+    // A payment that has moved stands on the chain with all that was signed: whoever reads it there could bring it again. Its
+    // client is known by its address, and has no use for the answer once it has sent something.
+    const isOther =
+      known !== undefined &&
+      (known.paid?.bytes !== bytes ||
+        known.client !== client ||
+        (known.paid.signed ?? purchase.signed) !== purchase.signed)
     if (isOther) return purchase.refuse('used')
-    if (known?.paid?.facts !== undefined) return this.#created(known)
+    if (known?.paid?.facts !== undefined) {
+      const isOld = this.parts.clock.now() - known.createdMs > namedAgainMs
+      return isOld || (await open.isUsed(id)) ? begunBefore : this.#created(known)
+    }
     const tracked = payments.track(brought)
     try {
       // What is paid for makes way only for its like: so nothing begins that no money will follow.
@@ -136,7 +155,7 @@ export class PaidParts {
       if (undecided === undefined) return tooManyMoving
       undecided.requests += 1
       try {
-        const paid: PaidUpload = { payment: brought.name, bytes }
+        const paid: PaidUpload = { payment: brought.name, bytes, signed: purchase.signed }
         // Written down before the money moves: a kill in between leaves word of what is to be refunded.
         const begun = records.find(id) ?? begin({ id, chunkBytes: size, paid })
         return 'status' in begun ? begun : await this.#settled(id, paid, purchase, undecided)
@@ -352,25 +371,6 @@ function paidBy({ dueMs: _, ...record }: MultipartRecord, paid: PaidUpload): Mul
 function created({ id, chunkBytes: chunkSize, paid }: MultipartRecord): UploadAnswer {
   const { min, max } = chunkBytes
   return jsonAnswer(200, { id, min, max, chunkSize }, noStore + (paid?.facts?.lines ?? ''))
-}
-
-/**
- * One payment begins one upload, however often it is presented. The id of an upload permits to send its parts and to end it, and
- * the name of a payment is public on the chain. So the id must not be derivable from that name by others.
- */
-function uploadIdOf(secret: Uint8Array, payment: string): string {
-  return createHmac('sha256', secret).update(`upload ${payment}`).digest('base64url')
-}
-
-const secretWord = 'upload-id-secret'
-
-/** The secret of these tables, 32 bytes, which is made at the first start. */
-export function uploadSecret(uploads: Pick<Uploads, 'environment' | 'value' | 'putValue'>): Uint8Array {
-  const known = uploads.value(secretWord)
-  if (known !== undefined) return Buffer.from(known, 'base64url')
-  const made = randomBytes(32)
-  uploads.environment.write(() => uploads.putValue(secretWord, made.toString('base64url')))
-  return made
 }
 
 /** A record with an order for its money, where it was paid for at its beginning. The first order counts. */

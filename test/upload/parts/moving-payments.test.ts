@@ -19,7 +19,9 @@ const made = { winc: '7', transaction: '0x1', payer: '0xa', network: 'base', lin
 
 interface Scene {
   /** Begins an upload by a payment of this name. */
-  create(payment: string, client?: string): Promise<UploadAnswer>
+  create(payment: string, client?: string, signed?: string): Promise<UploadAnswer>
+  /** Something was sent for each upload. */
+  isUsed: boolean
   /** What is open. */
   open(): MultipartRecord[]
   collected: (id: string) => Promise<PaidFacts | Unsettled>
@@ -31,12 +33,24 @@ function sceneOf(t: Test): Scene {
   const environment = openUploadTables(t.testdir())
   const records = new MultipartRecords(environment, systemClock)
   const ids = new Set<string>()
-  const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + scene.aheadMs }
+  const clock: Clock = {
+    ...systemClock,
+    now: () => scene.aheadMs,
+    monotonic: () => systemClock.monotonic() + scene.aheadMs,
+  }
   const payments = {
-    readPayment: ({ path }: Request) => ({ name: path, order: { bytes: 100 } }),
+    readPayment: ({ path, header }: Request) => ({
+      name: path,
+      signed: header('x-payment'),
+      order: { bytes: 100 },
+    }),
     track: () => ({ end: () => undefined, countFor: () => true, expired: new Promise(() => undefined) }),
     verify: async () => undefined,
-    purchase: (): Pick<Purchase, 'settle'> => ({ settle: (id) => scene.collected(id) }),
+    purchase: ({ signed }: { readonly signed: string }): Pick<Purchase, 'settle' | 'signed' | 'refuse'> => ({
+      signed,
+      settle: (id) => scene.collected(id),
+      refuse: async () => jsonAnswer(402, {}),
+    }),
   } as unknown as PaidPartsParts['payments']
   const paid = new PaidParts({
     payments,
@@ -51,7 +65,9 @@ function sceneOf(t: Test): Scene {
     itemMaxBytes: 1e9,
     clock,
   })
-  const begin = (terms: Pick<MultipartRecord, 'chunkBytes' | 'paid'> & { readonly id?: string }) => {
+  const begin = (
+    terms: Pick<MultipartRecord, 'chunkBytes' | 'paid' | 'client'> & { readonly id?: string },
+  ) => {
     const { id = '' } = terms
     const record: MultipartRecord = { ...terms, id, createdMs: 1, changedMs: 1, state: 'open' }
     records.put(record)
@@ -61,12 +77,17 @@ function sceneOf(t: Test): Scene {
   const scene: Scene = {
     collected: async () => busy,
     outcome: { paid: false, state: 'unknown' },
+    isUsed: false,
     aheadMs: 0,
     open: () => [...ids].flatMap((id) => records.find(id) ?? []),
-    async create(payment, client) {
-      const request = { path: payment, query: 'totalBytes=100' } as unknown as Request
+    async create(payment, client, signed = 'signature') {
+      const request = { path: payment, query: 'totalBytes=100', header: () => signed } as unknown as Request
       const drop = (id: string): void => records.remove([id])
-      const created = await paid.create(request, { client, begin, open: { drop, decided: () => undefined } })
+      const created = await paid.create(request, {
+        client,
+        begin: (terms) => begin({ ...terms, ...(client === undefined ? {} : { client }) }),
+        open: { drop, isUsed: async () => scene.isUsed, decided: () => undefined },
+      })
       return created ?? jsonAnswer(404, {})
     },
   }
@@ -174,4 +195,28 @@ t.test('one network has few of them, and others begin', async (t) => {
   for (let at = 0; at < 300; at += 1) await scene.create(`q${at}`, `198.51.100.${at % 256}`)
   t.ok(scene.open().length <= 512)
   t.match(await scene.create('r', '203.0.113.1'), { status: 503 }, 'it is begun')
+})
+
+t.test('the id of an upload is given again to nobody but who may have lost it', async (t) => {
+  const scene = sceneOf(t)
+  scene.collected = async () => made
+  const first = await scene.create('paid', 'here')
+  t.equal(first.status, 200)
+  t.strictSame((await scene.create('paid', 'here')).json, first.json, 'the answer was lost')
+  t.equal((await scene.create('paid', 'here', 'made up')).status, 402, 'another signature')
+  t.equal((await scene.create('paid', 'elsewhere')).status, 402, 'another client')
+  scene.isUsed = true
+  t.match(await scene.create('paid', 'here'), { status: 409, json: { error: 'upload_begun' } })
+  scene.isUsed = false
+  scene.aheadMs = 11 * 60_000
+  t.equal((await scene.create('paid', 'here')).status, 409, 'later')
+})
+
+t.test('while its payment moves it is given to no other signature', async (t) => {
+  const scene = sceneOf(t)
+  scene.collected = async () => pending
+  t.equal((await scene.create('moving', 'here')).status, 503)
+  scene.collected = async () => made
+  t.equal((await scene.create('moving', 'here', 'made up')).status, 402)
+  t.equal((await scene.create('moving', 'here')).status, 200)
 })
