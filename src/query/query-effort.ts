@@ -11,6 +11,11 @@ const fieldsPerLook = 64
 const pageTimes = 1.5
 /** Part of the largest answer that pages fill. */
 const pagesShare = 0.5
+/**
+ * Part of the largest answer that the first row of a page may have beyond it, and all first rows together: a page has a row,
+ * however large. One of a stranger with 500 kB of control characters is 3 MB of JSON, and must not take others their answer.
+ */
+const [firstRowShare, firstRowsShare] = [0.2, 1] as const
 
 /** Questions of one request to another engine: some for each of its selections. */
 const asksMax = 200
@@ -25,6 +30,9 @@ export type IsGone = () => boolean
 export class QueryEffort extends Effort {
   #values = 0
   #bytes = 0
+  /** Of these, bytes of first rows that count no more, and what the first row that is written may still have of them. */
+  #beyond = 0
+  #firstRowLeft = 0
   #fields = 0
   #isLate = false
   #queriesLeft = 1
@@ -133,11 +141,24 @@ export class QueryEffort extends Effort {
     return this.#bytes
   }
 
+  /** Runs `write`, which writes the first row of a page. What it throws is thrown on. */
+  firstRow<T>(write: () => T): T {
+    this.#firstRowLeft = this.limits.answerMaxBytes * firstRowShare
+    try {
+      return write()
+    } finally {
+      this.#firstRowLeft = 0
+    }
+  }
+
   /** Counts what was written. Throws a GraphQLError where the answer becomes larger than it may be. */
   written(bytes: number): void {
     this.#bytes += bytes
     const { answerMaxBytes } = this.limits
-    if (this.#bytes <= answerMaxBytes) return
+    const beyond = Math.min(bytes, this.#firstRowLeft, answerMaxBytes * firstRowsShare - this.#beyond)
+    this.#firstRowLeft -= beyond
+    this.#beyond += beyond
+    if (this.#bytes - this.#beyond <= answerMaxBytes) return
     throw new GraphQLError(
       `The answer would have more than ${answerMaxBytes} bytes: ask for fewer rows or fields at once`,
       { extensions: { code: 'ANSWER_TOO_LARGE' } },

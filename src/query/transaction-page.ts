@@ -112,11 +112,15 @@ export class TransactionConnection {
   #isWritten(edge: RowEdge, texts: readonly JsonText[], at: number, context: QueryContext): boolean {
     const marks = texts.map((text) => text.mark())
     try {
-      for (const [list, text] of texts.entries()) {
-        text.text += at === 0 ? '[' : ','
-        writeObject(text, edge, context, this.parts.edges[list] ?? [])
-        text.count()
+      const write = (): void => {
+        for (const [list, text] of texts.entries()) {
+          text.text += at === 0 ? '[' : ','
+          writeObject(text, edge, context, this.parts.edges[list] ?? [])
+          text.count()
+        }
       }
+      if (at === 0) context.effort.firstRow(write)
+      else write()
       context.effort.charge(1 + edge.row.tags.length / tagsPerStep)
       return true
     } catch (error) {

@@ -124,6 +124,24 @@ t.test('all selections of a query, and all queries of a batch, have rows', async
   await rig.close()
 })
 
+t.test(
+  'eight selections have answers, though each begins with a row that is large and escaped',
+  async (t) => {
+    const rig = await openRig(requests(true).slice(0, 2))
+    const one = `transactions(${town}, first: 1, sort: HEIGHT_ASC) { edges { node { id tags { name value } } } }`
+    const query = (selections: number): string =>
+      `{ ${Array.from({ length: selections }, (_, at) => `s${at}: ${one}`).join(' ')} }`
+    const { data, errors } = await rig.askInside(query(8))
+    t.equal(errors, undefined)
+    t.ok(JSON.stringify(data).length > 16 * 2 ** 20, 'rows are large')
+    for (const { edges } of Object.values(data) as QueryResult['data'][])
+      t.equal(edges[0].node.tags.length, largeTags)
+    const more = await rig.askInside(query(20))
+    t.match(more.errors, [{ extensions: { code: 'ANSWER_TOO_LARGE' } }], 'there is a bound')
+    await rig.close()
+  },
+)
+
 t.test('edges that are selected twice end at the same row', async (t) => {
   const rig = await openRig(requests(false), { limits: { answerMaxBytes: 6 * 2 ** 20 } })
   const { data, errors } = await rig.askInside(
