@@ -39,7 +39,7 @@ export const peers = {
     default: 10,
     min: 1,
     max: 1000,
-    why: 'Answers under way from one peer; it is passed over beyond that.',
+    why: 'Answers under way from one peer, half of them for one client; it is passed over beyond that.',
   }),
   weightDelta: whole({
     env: 'WEIGHTED_PEERS_TEMPERATURE_DELTA',

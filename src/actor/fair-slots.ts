@@ -2,6 +2,7 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Clock } from './clock.js'
 import { FairLine, type Full, type LineParty } from './fair-line.js'
 import { HoldingRule } from './holding-rule.js'
+import type { AnySignal } from './lazy-signal.js'
 
 /** Gives a slot back; calling it again does nothing. */
 export type Release = () => void
@@ -92,7 +93,7 @@ export class FairSlots {
   }
 
   /** Waits for a slot. Refusals: `busy` (the line or the client's share of it is full), `late` (the signal fired first). */
-  async wait(client = '', signal?: AbortSignal): Promise<Release | Refusal> {
+  async wait(client = '', signal?: AnySignal): Promise<Release | Refusal> {
     if (signal?.aborted === true) return gaveUp
     const slot = this.take(client)
     if (typeof slot !== 'string') return slot
@@ -106,7 +107,7 @@ export class FairSlots {
         if (this.#line.remove(client, call)) resolve(gaveUp)
       }
       const full = this.#line.add(client, call)
-      if (full === undefined) signal?.addEventListener('abort', left, { once: true })
+      if (full === undefined) signal?.addEventListener('abort', left)
       else resolve(busy[full])
     })
   }

@@ -1,4 +1,4 @@
-import { type Clock, firstOver } from '../../actor/clock.js'
+import { type Clock, firstOver, type Timer } from '../../actor/clock.js'
 import { type AnySignal, LazySignal } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { unknownEverywhere, weightier } from '../refusals.js'
@@ -28,12 +28,19 @@ interface Listed {
 }
 
 /** One request of several for the same content. */
-interface Attempt {
-  readonly listed: Listed
-  readonly trial: Trial
+class Attempt {
+  /** Undefined while it waits for a socket: that says nothing about the gateway. */
+  trial: Trial | undefined
   /** Ends this request alone; `ending` of the caller ends all of them, and the body of the one that won. */
-  readonly signal: LazySignal
+  readonly signal = new LazySignal()
   readonly over: Promise<RawFound | Refusal>
+
+  constructor(
+    readonly listed: Listed,
+    ask: (attempt: Attempt) => Promise<RawFound | Refusal>,
+  ) {
+    this.over = ask(this)
+  }
 }
 
 /**
@@ -79,7 +86,8 @@ export class GatewaySource implements Source {
     let refusal: Refusal | undefined
     for (let atOnce = 1; ; ) {
       const next = running.size < atOnce && !ending.aborted ? waiting.shift() : undefined
-      if (next !== undefined) running.add(this.#begin(next, leftAtMs, wanted, ending))
+      if (next !== undefined)
+        running.add(new Attempt(next, (attempt) => this.#ask(attempt, leftAtMs, wanted, ending)))
       const [oldest] = running
       if (oldest === undefined) return refusal ?? unknownEverywhere()
       const mayHedge = atOnce === 1 && waiting.length > 0
@@ -94,7 +102,7 @@ export class GatewaySource implements Source {
         for (const attempt of running) this.#lose(attempt)
         return first.outcome
       }
-      isAnswered ||= first.attempt.trial.limitMs === undefined && first.outcome.refused === 'unknown'
+      isAnswered ||= first.attempt.trial?.limitMs === undefined && first.outcome.refused === 'unknown'
       refusal = weightier(refusal, first.outcome)
     }
   }
@@ -103,20 +111,14 @@ export class GatewaySource implements Source {
     await this.#client.close()
   }
 
-  #begin(listed: Listed, leftAtMs: (nowMs: number) => number, wanted: Wanted, ending: AnySignal): Attempt {
-    const signal = new LazySignal()
-    const trial = listed.health.begin()
-    return { listed, trial, signal, over: this.#ask(listed, trial, leftAtMs, wanted, signal, ending) }
-  }
-
   async #ask(
-    { gateway, health }: Listed,
-    trial: Trial,
+    attempt: Attempt,
     leftAtMs: (nowMs: number) => number,
     wanted: Wanted,
-    signal: LazySignal,
     ending: AnySignal,
   ): Promise<RawFound | Refusal> {
+    const { signal } = attempt
+    const { gateway, health } = attempt.listed
     const act = (): void => signal.abort()
     const forget = (): void => ending.removeEventListener('abort', act)
     ending.addEventListener('abort', act)
@@ -126,11 +128,18 @@ export class GatewaySource implements Source {
       if (leftMs <= 0) act()
       else limit = this.clock.after(leftMs, act)
     }
-    let limit = trial.limitMs === undefined ? undefined : this.clock.after(trial.limitMs, leaveInTime)
-    const found = await this.#client.request(gateway.url, gateway.trusted, wanted, signal, ending)
+    let limit: Timer | undefined
+    const sent = (): void => {
+      const begun = health.begin()
+      attempt.trial = begun
+      if (begun.limitMs !== undefined) limit = this.clock.after(begun.limitMs, leaveInTime)
+    }
+    const found = await this.#client.request(gateway.url, gateway.trusted, wanted, signal, ending, sent)
     limit?.cancel()
     if (!isRefusal(found)) found.whenOver(forget)
     else forget()
+    const { trial } = attempt
+    if (trial === undefined) return found
     if (!isRefusal(found) || isAnswer(found)) health.answered(trial)
     else if (!signal.aborted) health.silent(trial)
     return found
@@ -138,7 +147,7 @@ export class GatewaySource implements Source {
 
   /** Another one was quicker: ends the request, and lets go of an answer that came in the same moment. */
   #lose({ listed, trial, signal, over }: Attempt): void {
-    listed.health.lost(trial)
+    if (trial !== undefined) listed.health.lost(trial)
     signal.abort()
     void over.then((found) => (isRefusal(found) ? undefined : found.drop()))
   }

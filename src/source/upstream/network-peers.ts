@@ -1,5 +1,6 @@
 import { Backoff, type BackoffOptions } from '../../actor/backoff.js'
 import { type Clock, pause, type Timer } from '../../actor/clock.js'
+import { FreeShares } from '../../actor/free-shares.js'
 import { greediest, type Holdings } from '../../actor/greediest.js'
 import { type AnySignal, signalOf } from '../../actor/lazy-signal.js'
 import type { Id } from '../../format/id.js'
@@ -20,7 +21,10 @@ export interface PeerOptions extends RawOptions {
   /** Without an answer for so long one more gets the request, too. */
   readonly hedgeMs: number
   readonly hedgedMax: number
-  /** Answers under way from one peer. Beyond that one without a head makes room for a client that has fewer. */
+  /**
+   * Answers under way from one peer, of one client as many as `FreeShares` gives. Beyond that one without a head makes room for
+   * a client that has fewer.
+   */
   readonly concurrentMax: number
   /** What an answer or a failure changes of a weight from 1 to 100. */
   readonly weightDelta: number
@@ -53,7 +57,7 @@ interface Peer {
   weight: number
   /** When the weight was set (monotonic milliseconds). */
   weighedMs: number
-  busy: number
+  readonly places: FreeShares
   readonly headless: Set<Headless>
 }
 
@@ -124,7 +128,7 @@ export class NetworkPeers implements Source {
         index,
         weight: weight.start,
         weighedMs: clock.monotonic(),
-        busy: 0,
+        places: new FreeShares(Math.min(options.concurrentMax, options.connectionsMax)),
         headless: new Set(),
       }
     })
@@ -172,7 +176,7 @@ export class NetworkPeers implements Source {
     const eligible = this.#eligible(wanted)
     if (eligible.length === 0) return unknownEverywhere()
     const waiting = this.#candidates(wanted, eligible)
-    if (waiting.length === 0) return refuse('upstream', 'upstream', 'no peer may get another request now')
+    if (waiting.length === 0) return refuse('busy', 'self', 'no peer may get another request now')
     const begunMs = this.clock.monotonic()
     const leaving = new AbortController()
     let limit: Timer | undefined
@@ -236,9 +240,9 @@ export class NetworkPeers implements Source {
     verdicts: Verdicts,
   ): Promise<RawFound | Refusal> {
     const { client = '' } = wanted
-    if (peer.busy >= this.options.concurrentMax)
+    if (peer.places.fullness(client) !== undefined)
       greediest(peer.headless, client, byClient)?.[0]?.attempt.abort()
-    peer.busy += 1
+    const leave = peer.places.force(client)
     const waiting = { client, attempt }
     peer.headless.add(waiting)
     const begunMs = this.clock.monotonic()
@@ -246,7 +250,7 @@ export class NetworkPeers implements Source {
     const found = await this.#client.request(peer.url, false, wanted, signal)
     peer.headless.delete(waiting)
     if (isRefusal(found)) {
-      peer.busy -= 1
+      leave()
       // Who does not have it is as good as any; who was left for another did nothing wrong.
       if (found.refused === 'unknown' || found.refused === 'unsatisfiable') {
         peer.rest.well()
@@ -258,7 +262,7 @@ export class NetworkPeers implements Source {
       return found
     }
     found.whenOver((isWell) => {
-      peer.busy -= 1
+      leave()
       if (!isWell && !signal.aborted) this.#worsen(peer)
     })
     this.#praise(peer, this.clock.monotonic() - begunMs)
@@ -282,10 +286,10 @@ export class NetworkPeers implements Source {
 
   /** Peers that failed lately are left out, except where there are no others. */
   #candidates({ id, client = '' }: Wanted, eligible: readonly Peer[]): Peer[] {
-    const { concurrentMax, homesMax, candidatesMax } = this.options
+    const { homesMax, candidatesMax } = this.options
     for (const peer of eligible) if (peer.weight < weight.start) this.#weigh(peer, this.#recovered(peer), 0)
-    const free = eligible.filter(({ busy, headless }) => {
-      return busy < concurrentMax || greediest(headless, client, byClient) !== undefined
+    const free = eligible.filter(({ places, headless }) => {
+      return places.fullness(client) === undefined || greediest(headless, client, byClient) !== undefined
     })
     const well = free.filter(({ rest }) => !(rest.isDue && rest.isOn))
     const able = well.length > 0 ? well : free

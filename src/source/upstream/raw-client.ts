@@ -1,5 +1,6 @@
 import type { Clock } from '../../actor/clock.js'
-import type { AnySignal } from '../../actor/lazy-signal.js'
+import { FairSlots, type Release } from '../../actor/fair-slots.js'
+import { type AnySignal, LazySignal } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Writable } from '../../format/writable.js'
 import { unknownEverywhere } from '../refusals.js'
@@ -55,10 +56,15 @@ export function wasAnswered(refusal: Refusal): boolean {
   return 'answered' in refusal
 }
 
-/** Asks gateways for `/raw/{id}`, with the trail of the request, and reads their answers. */
+/**
+ * Asks gateways for `/raw/{id}`, with the trail of the request, and reads their answers. The sockets to one gateway are shared by
+ * turns of clients, each held until its answer is over: as long as the client takes to read it.
+ */
 export class RawClient {
   readonly #client: UpstreamClient
   readonly #own: OwnName
+  /** By base URL: those that the operator has configured. */
+  readonly #sockets = new Map<string, FairSlots>()
   /** The lines of most questions. One object, so that they are put together once. */
   #usual: Readonly<Record<string, string>> | undefined
 
@@ -66,7 +72,7 @@ export class RawClient {
   constructor(
     private readonly source: string,
     private readonly options: RawOptions,
-    clock: Clock,
+    private readonly clock: Clock,
   ) {
     const { ownHosts, release } = options
     const [host] = ownHosts
@@ -76,7 +82,7 @@ export class RawClient {
 
   /**
    * Queries the gateway at `url`. `trusted` is what its bytes will be called. `signal` ends this request, `ending` the one for
-   * the rest of a body that broke.
+   * the rest of a body that broke. `sent` is called when a socket is free for it. Refusals of its own: `busy`, of this side.
    */
   async request(
     url: string,
@@ -84,6 +90,51 @@ export class RawClient {
     wanted: Wanted,
     signal: AnySignal,
     ending = signal,
+    sent: () => void = () => undefined,
+  ): Promise<RawFound | Refusal> {
+    const slots = this.#slotsOf(url)
+    const taken = slots.take(wanted.client)
+    const slot = typeof taken === 'string' ? await this.#turn(slots, url, wanted, signal) : taken
+    if (isRefusal(slot)) return slot
+    sent()
+    const found = await this.#found(url, trusted, wanted, signal, ending)
+    if (isRefusal(found)) slot()
+    else found.whenOver(slot)
+    return found
+  }
+
+  #slotsOf(url: string): FairSlots {
+    const known = this.#sockets.get(url)
+    if (known !== undefined) return known
+    const made = FairSlots.unbounded(this.options.connectionsMax)
+    this.#sockets.set(url, made)
+    return made
+  }
+
+  /** Waits for a socket as long as for a head. */
+  async #turn(
+    slots: FairSlots,
+    url: string,
+    { client }: Wanted,
+    signal: AnySignal,
+  ): Promise<Release | Refusal> {
+    const over = new LazySignal()
+    const act = (): void => over.abort()
+    const timer = this.clock.after(this.options.headMs, act)
+    signal.addEventListener('abort', act)
+    const slot = signal.aborted ? undefined : await slots.wait(client, over)
+    signal.removeEventListener('abort', act)
+    timer.cancel()
+    if (slot !== undefined && !isRefusal(slot)) return slot
+    return refuse('busy', 'self', `too many requests to ${url} are under way`)
+  }
+
+  async #found(
+    url: string,
+    trusted: boolean,
+    wanted: Wanted,
+    signal: AnySignal,
+    ending: AnySignal,
   ): Promise<RawFound | Refusal> {
     const headers = this.#headersFor(wanted)
     const answer = await this.#client.request(

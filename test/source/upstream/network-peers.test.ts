@@ -193,13 +193,35 @@ t.test('a client with many requests that wait for heads makes room for one with 
   })
   const source = peersOf([server], { concurrentMax: 3 })
   const ending = new AbortController()
-  const stranger = (): Promise<Found | Refusal> => source.open(wanted({ client: '10.0.0.1' }), ending.signal)
-  const openings = [stranger(), stranger(), stranger()]
-  t.equal(await textOf(await stranger()), 'upstream', 'its own requests do not')
+  const stranger = (client = '10.0.0.1'): Promise<Found | Refusal> =>
+    source.open(wanted({ client }), ending.signal)
+  const openings = [stranger(), stranger(), stranger('10.1.0.1')]
+  t.equal(await textOf(await stranger()), 'busy', 'its own requests do not')
   t.equal(await textOf(await source.open(wanted({ id: known, client: '192.0.2.1' }), never)), 'here')
   t.equal(await textOf((await openings[0]) as Found | Refusal), 'late', 'the one that has waited longest')
   ending.abort()
   await Promise.all(openings)
+  await source.close()
+  await server.close()
+})
+
+t.test('bodies that one client reads slowly leave places at every peer for others', async (t) => {
+  const known = someId()
+  const server = await upstream((request, response) => {
+    const isKnown = request.url?.endsWith(known) === true
+    response.writeHead(200, { 'content-length': isKnown ? 4 : 1_000_000, ...verified })
+    if (isKnown) response.end('here')
+    else response.write('here')
+  })
+  const source = peersOf([server])
+  const ending = new AbortController()
+  let read = 0
+  for (let at = 0; at < 32; at += 1)
+    if (!isRefusal(await source.open(wanted({ client: '10.0.0.1' }), ending.signal))) read += 1
+  t.equal(read, 4, 'half of its places')
+  for (const client of ['192.0.2.1', '198.51.100.1'])
+    t.equal(await textOf(await source.open(wanted({ id: known, client }), never)), 'here')
+  ending.abort()
   await source.close()
   await server.close()
 })
@@ -313,11 +335,7 @@ t.test('of many peers the same few are asked for one id, and slots are released'
   t.teardown(() => slow.close())
   const single = peersOf([slow], { concurrentMax: 1 })
   const first = await single.open(wanted(), never)
-  t.equal(
-    await textOf(await single.open(wanted(), never)),
-    'upstream',
-    'as many answers as one peer may have',
-  )
+  t.equal(await textOf(await single.open(wanted(), never)), 'busy', 'as many answers as one peer may have')
   finish()
   t.equal(await textOf(first), 'slow')
   t.notOk(isRefusal(await single.open(wanted(), never)), 'the slot came home')

@@ -472,3 +472,29 @@ t.test('the number of hops of a request is no part of that of the answer', async
   await source.close()
   await server.close()
 })
+
+t.test('bodies that one client reads slowly leave sockets to the gateway for others', async (t) => {
+  const known = someId()
+  const server = await upstream((request, response) => {
+    const isKnown = request.url?.endsWith(known) === true
+    response.writeHead(200, { 'content-length': isKnown ? 4 : 1_000_000 })
+    if (isKnown) response.end('here')
+    else response.write('here')
+  })
+  const source = gateways([server.url], true, 30_000, 2000)
+  const ending = new AbortController()
+  const opened: (Found | Refusal)[] = []
+  const greedy = Array.from({ length: 64 }, () =>
+    source.open(wanted({ client: '10.0.0.1' }), ending.signal).then((found) => opened.push(found)),
+  )
+  for (const client of ['192.0.2.1', '198.51.100.1'])
+    t.strictSame(await bytesOf(await source.open(wanted({ id: known, client }), never)), Buffer.from('here'))
+  await Promise.all(greedy)
+  t.equal(opened.filter((found) => !isRefusal(found)).length, 8, 'half of the sockets')
+  t.match(opened.at(-1), { refused: 'busy', fault: 'self' }, 'the others have waited for a turn')
+  t.equal(server.requests.length, 10)
+  t.strictSame(await bytesOf(await source.open(wanted({ id: known }), never)), Buffer.from('here'))
+  ending.abort()
+  await source.close()
+  await server.close()
+})
