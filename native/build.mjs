@@ -32,6 +32,8 @@ const flags = [
   ...(sanitize
     ? ['-O1', '-g', '-fno-omit-frame-pointer', '-fsanitize=address,undefined', '-fno-sanitize-recover=all']
     : ['-O2']),
+  // As other build programs have it, behind what stands above: -O0 where only the form of a package is tested.
+  ...(process.env.CXXFLAGS ?? '').split(/\s+/).filter((word) => word !== ''),
 ]
 
 /** What the program does without each. */

@@ -19,6 +19,7 @@ t.test('accepted items and bundles are told until they are heard, through a kill
   })
   const folder = t.testdir()
   const settings = {
+    SERVICES: 'gateway,upload',
     DEVNET_SEED: 'false',
     DEVNET_BLOCK_MS: '300',
     UPLOAD_GATEWAY_ADMIN_URL: `${web.url}/gateway/admin/`,
@@ -68,7 +69,7 @@ t.test('what a sandbox keeps no more is forgotten elsewhere, too', async (t) => 
     call.json(200, {})
   })
   const program = await run(t, t.testdir(), {
-    DEVNET_SEED: 'false',
+    SERVICES: 'gateway,upload',
     UPLOAD_SANDBOX: 'true',
     UPLOAD_SANDBOX_KEEP_SECONDS: '2',
     UPLOAD_GATEWAY_ADMIN_URL: `${web.url}/gateway/admin`,

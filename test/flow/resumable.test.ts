@@ -10,6 +10,7 @@ import { run } from './running.js'
 /** Uploads that go on where they were: draft-ietf-httpbis-resumable-upload-12. */
 const signer = ed25519Signer(Buffer.alloc(32, 7))
 const settings = {
+  SERVICES: 'gateway,upload',
   DEVNET_SEED: 'false',
   UPLOAD_FREE_ITEM_BYTES: '20000000',
   UPLOAD_FREE_WALLET_BYTES: '900000000',

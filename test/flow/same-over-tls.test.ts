@@ -75,7 +75,7 @@ function pick<One>(of: readonly One[]): One {
 }
 
 t.test('answers of all kinds are the same over both', async (t) => {
-  const { urls, examples } = await run(t, t.testdir(), environment)
+  const { urls, examples } = await run(t, t.testdir(), { ...environment, SERVICES: 'gateway,upload' })
   const { gateway = '', https = '', upload = '' } = urls
   const signer = ed25519Signer(Buffer.alloc(32, 11))
   const ids: string[] = []
@@ -133,6 +133,7 @@ t.test('answers of all kinds are the same over both', async (t) => {
 t.test('addresses in answers say https', async (t) => {
   const { urls, examples } = await run(t, t.testdir(), {
     ...environment,
+    SERVICES: 'gateway',
     ARNS_ROOT_HOST: 'localhost',
     INDEX_PUBLISH: 'true',
     ENABLE_RATE_LIMITER: 'true',
@@ -180,6 +181,7 @@ t.test('addresses in answers say https', async (t) => {
 t.test('what a client took over one listener is gone at the other', async (t) => {
   const { urls, examples } = await run(t, t.testdir(), {
     ...environment,
+    SERVICES: 'gateway',
     ENABLE_RATE_LIMITER: 'true',
     RATE_LIMITER_IP_TOKENS_PER_BUCKET: '100',
     RATE_LIMITER_IP_REFILL_PER_SEC: '0',

@@ -23,7 +23,7 @@ interface Library {
 
 t.test('an item goes up in pieces, and goes on after an interruption', { skip }, async (t) => {
   const { urls } = await run(t, t.testdir(), {
-    DEVNET_SEED: 'false',
+    SERVICES: 'gateway,upload',
     UPLOAD_FREE_ITEM_BYTES: '8000000',
     UPLOAD_FREE_WALLET_BYTES: '90000000',
   })

@@ -14,7 +14,7 @@ import { fixture, sound } from '../fixture-file.js'
 import { payerAt } from './payer.js'
 import { run, sluice } from './running.js'
 
-const settings = { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '0', UPLOAD_BUNDLE_WAIT_SECONDS: '0' }
+const settings = { SERVICES: 'gateway,upload', DEVNET_BLOCK_MS: '0', UPLOAD_BUNDLE_WAIT_SECONDS: '0' }
 const program = await run(t, t.testdir(), settings)
 const { upload = '', gateway = '', devnet: node = '' } = program.urls
 const payer = await payerAt(node)

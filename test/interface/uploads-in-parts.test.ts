@@ -7,6 +7,7 @@ import { run } from '../flow/running.js'
 const signer = ed25519Signer(Buffer.alloc(32, 7))
 const chunkBytes = 5_242_880
 const settings = {
+  SERVICES: 'gateway,upload',
   DEVNET_SEED: 'false',
   UPLOAD_FREE_ITEM_BYTES: '20000000',
   UPLOAD_FREE_WALLET_BYTES: '60000000',

@@ -15,7 +15,7 @@ const fixtures = fileURLToPath(new URL('../../../test/fixture/', import.meta.url
 const jwk = JSON.parse(readFileSync(`${fixtures}rsa-4096.jwk.json`, 'utf8')) as JsonWebKey
 const seed = Buffer.alloc(32, 7)
 
-const program = await run(t, t.testdir(), { DEVNET_SEED: 'false', UPLOAD_FREE_ITEM_BYTES: '1000000' })
+const program = await run(t, t.testdir(), { SERVICES: 'gateway,upload', UPLOAD_FREE_ITEM_BYTES: '1000000' })
 const { upload = '', gateway = '' } = program.urls
 
 function post(bytes: Uint8Array, path = '/tx', headers: Record<string, string> = {}): Promise<Response> {
@@ -152,12 +152,13 @@ t.test('the service says who it is, and what it takes', async (t) => {
 
 t.test('what was taken is there after a kill, and in a block some time later', async (t) => {
   const folder = t.testdir()
-  const first = await run(t, folder)
+  const settings = { SERVICES: 'gateway,upload' }
+  const first = await run(t, folder, settings)
   const item = signItem(ed25519Signer(seed), {}, Buffer.from('before the kill'))
   const send = (base = ''): Promise<Response> => fetch(`${base}/tx`, { method: 'POST', body: item })
   const receipt = (await (await send(first.urls.upload)).json()) as Receipt
   await first.kill()
-  const second = await run(t, folder, { DEVNET_BLOCK_MS: '300' })
+  const second = await run(t, folder, { ...settings, DEVNET_BLOCK_MS: '300' })
   t.equal(await (await fetch(`${second.urls.gateway}/${receipt.id}`)).text(), 'before the kill')
   const again = await send(second.urls.upload)
   t.equal(again.status, 202)
