@@ -39,6 +39,9 @@ export interface OpenAnswer {
 
 type Reading = Pick<OpenAnswer, 'status' | 'next' | 'drop'>
 
+/** Answers beyond this are few: transactions of format 1 with their data, and long blocks. */
+const largeBytes = 256 * 1024
+
 /** Some proxies in front of nodes refuse requests without a User-Agent. */
 const named = { 'user-agent': 'sluice' }
 
@@ -81,12 +84,28 @@ export class Node implements NodeHealth {
     })
   }
 
-  /** Asks and reads the whole answer. Refusals: `late`, `upstream`, `too-large`. */
-  async ask(question: NodeRequest, signal?: AbortSignal): Promise<NodeAnswer | Refusal> {
+  /**
+   * Asks and reads the whole answer. `large` is called once before more than `largeBytes` of an answer are read, and what it
+   * refuses is not read. Refusals: `late`, `upstream`, `too-large`.
+   */
+  async ask(
+    question: NodeRequest,
+    signal?: AbortSignal,
+    large?: () => Promise<Refusal | undefined>,
+  ): Promise<NodeAnswer | Refusal> {
     const opened = await this.open(question, signal)
     if (isRefusal(opened)) return opened
-    const gathered = new Gathered()
+    const gathered = new Gathered(opened.sizeBytes)
+    let isLarge = false
     for (;;) {
+      if (!isLarge && Math.max(gathered.sizeBytes, opened.sizeBytes ?? 0) > largeBytes) {
+        isLarge = true
+        const refusal = await large?.()
+        if (refusal !== undefined) {
+          opened.drop()
+          return refusal
+        }
+      }
       const piece = await opened.next()
       if (piece === undefined) return { status: opened.status, body: bufferOf(gathered.bytes()) }
       if (isRefusal(piece)) return piece

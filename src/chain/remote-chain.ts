@@ -34,6 +34,9 @@ import { absenceRefusal, readChunkPosted, readTransactionPosted } from './verdic
 /** Largest answers, in bytes of JSON or text. A block of the first protocol lists its hashes. */
 const limit = { word: 1_000, record: 16 << 20 }
 
+/** Large answers (`Node.ask`) that are read at once: each takes some times its size until it is parsed. */
+const largeMax = 4
+
 /** Nodes that are queried for what must not depend on one of them. */
 const witnessesMax = 3
 
@@ -50,6 +53,7 @@ export class RemoteChain implements Chain {
   /** With those that are queried for chunks alone. */
   readonly #allNodes: readonly Node[]
   readonly #turns: FairSlots
+  readonly #largeTurns = FairSlots.unbounded(largeMax)
   readonly #options: ChainOptions
   readonly #clock: Clock
 
@@ -218,12 +222,8 @@ export class RemoteChain implements Chain {
   }
 
   #ask<T>(question: NodeRequest, read: Read<T>, requester?: Partial<Requester>): Promise<T | Refusal> {
-    const signal = requester?.signal
-    const attempt = async (node: Node): Promise<T | Refusal> => {
-      const answer = await node.ask(question, signal)
-      return isRefusal(answer) ? answer : read(answer, node)
-    }
-    return this.#whileTurn(requester, () => this.#rounds(attempt, signal))
+    const attempt = (node: Node): Promise<T | Refusal> => this.#read(node, question, read, requester)
+    return this.#whileTurn(requester, () => this.#rounds(attempt, requester?.signal))
   }
 
   /** The answers of several nodes to one question, at least one; a refusal where there is no turn for it. */
@@ -232,14 +232,33 @@ export class RemoteChain implements Chain {
     read: Read<T>,
     requester?: Requester,
   ): Promise<(T | Refusal)[] | Refusal> {
-    const ask = async (node: Node): Promise<T | Refusal> => {
-      const answer = await node.ask(question, requester?.signal)
-      return isRefusal(answer) ? answer : read(answer, node)
-    }
+    const ask = (node: Node): Promise<T | Refusal> => this.#read(node, question, read, requester)
     return this.#whileTurn(requester, () => {
       const nodes = this.#nodeOrder.ranked(this.#clock.monotonic()).slice(0, witnessesMax)
       return Promise.all(nodes.map((node) => this.#try(node, ask)))
     })
+  }
+
+  /** One node's answer. A large one waits for a turn of its own, which lasts until it is parsed. */
+  async #read<T>(
+    node: Node,
+    question: NodeRequest,
+    read: Read<T>,
+    { client, signal }: Partial<Requester> = {},
+  ): Promise<T | Refusal> {
+    let turn: Release | undefined
+    const large = async (): Promise<Refusal | undefined> => {
+      const slot = await this.#largeTurns.wait(client, signal)
+      if (isRefusal(slot)) return slot
+      turn = slot
+      return undefined
+    }
+    try {
+      const answer = await node.ask(question, signal, large)
+      return isRefusal(answer) ? answer : read(answer, node)
+    } finally {
+      turn?.()
+    }
   }
 
   async #whileTurn<T>(

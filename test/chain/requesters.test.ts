@@ -67,6 +67,45 @@ t.test(
   },
 )
 
+t.test('large answers are read a few at a time, half of them for one client', async (t) => {
+  const pad = 'x'.repeat(4_000_000)
+  const hash = Buffer.alloc(48, 1).toString('base64url')
+  const held: (() => void)[] = []
+  const node = await nodeThat(t, ({ url = '' }, response) => {
+    const height = Number(url.split('/').at(-1))
+    const text = JSON.stringify({
+      indep_hash: hash,
+      previous_block: hash,
+      height,
+      timestamp: 1_700_000_000,
+      txs: [],
+      tx_root: '',
+      weave_size: '7',
+      block_size: '0',
+      pad,
+    })
+    response.setHeader('content-length', text.length)
+    if (height > 2) response.end(text)
+    else response.write(text.slice(0, 1000), () => held.push(() => response.end(text.slice(1000))))
+  })
+  const chain = new RemoteChain(
+    { ...patient, nodes: [node.url], callsMax: 16, connectionsMax: 16, stallMs: 20_000 },
+    systemClock,
+  )
+  t.teardown(() => chain.close())
+  const came: unknown[] = []
+  const call = (height: number, client: string): Promise<unknown> =>
+    chain.blockByHeight(height, { client, signal: never }).then((block) => came.push(block))
+  const greedy = [1, 2].map((height) => call(height, client))
+  await eventually('two are held', () => held.length === 2)
+  greedy.push(...[3, 4, 5, 6].map((height) => call(height, client)))
+  await call(7, '203.0.113.1')
+  t.match(came, [{ height: 7 }], 'another client has a turn, and only that')
+  for (const go of held) go()
+  await Promise.all(greedy)
+  t.equal(came.filter((block) => !isRefusal(block)).length, 7)
+})
+
 t.test('each call to a node that a request leads to takes a turn of its client', async (t) => {
   const { chain, post, devnet } = await weave(t)
   devnet.mine(3)
