@@ -14,17 +14,23 @@ export type TransactionChain = Pick<Chain, 'transaction' | 'transactionOffset'>
 
 const nothing = new Uint8Array(0)
 
+/** Bytes of data that came with headers of format 1, and is kept until it is read. */
+const inlineMaxBytes = 16 * 1024 * 1024
+
 /** Headers of transactions, each with its signature verified once, and where their data lies. Remembers a bounded number. */
 export class Transactions {
   readonly #headers: BoundedMap<Id, Transaction>
   readonly #places: BoundedMap<Id, RootPlace>
+  /** Data that came with a header, true to its signature. */
+  readonly #inline = new Map<Id, Uint8Array>()
+  #inlineBytes = 0
   /** Requests for transactions that the nodes have denied. */
   readonly #unknown = new WeakMap<Wanted, Refusal>()
 
   /** Each remembered header takes some 2 KiB. */
   constructor(
     private readonly chain: TransactionChain,
-    rememberedMax = 2000,
+    private readonly rememberedMax = 2000,
   ) {
     this.#headers = new BoundedMap(rememberedMax)
     this.#places = new BoundedMap(rememberedMax)
@@ -32,7 +38,7 @@ export class Transactions {
 
   /**
    * The transaction `id`, true to its id and signature; `unknown` where the chain has no such transaction, as for every data
-   * item. Format 1 comes with its data, which the signature covers; where a node left it out, nothing is verified yet.
+   * item. Without data. Where a node left out the data that a signature of format 1 covers, nothing is verified yet.
    */
   async header(id: Id, requester: Requester): Promise<Transaction | Refusal> {
     const known = this.#headers.get(id)
@@ -44,8 +50,30 @@ export class Transactions {
     if (transaction.format === 1 && transaction.data.length < transaction.dataSize) return transaction
     const held = transaction.id === id ? verifyTransaction(transaction) : mistaken(id)
     if (held !== true) return held
-    if (transaction.format === 2) this.#headers.set(id, transaction)
-    return transaction
+    const header = { ...transaction, data: nothing }
+    this.#headers.set(id, header)
+    if (transaction.format === 1) this.#keepInline(id, transaction.data)
+    return header
+  }
+
+  /**
+   * The data of a transaction of format 1 that came with its header and was verified, once; undefined where it is not here. Nodes
+   * send it with each header: up to 13 MB that need not come again.
+   */
+  takeInline(id: Id): Uint8Array | undefined {
+    const data = this.#inline.get(id)
+    if (this.#inline.delete(id)) this.#inlineBytes -= data?.length ?? 0
+    return data
+  }
+
+  #keepInline(id: Id, data: Uint8Array): void {
+    this.takeInline(id)
+    this.#inline.set(id, data)
+    this.#inlineBytes += data.length
+    for (const oldest of this.#inline.keys()) {
+      if (this.#inlineBytes <= inlineMaxBytes && this.#inline.size <= this.rememberedMax) return
+      this.takeInline(oldest)
+    }
   }
 
   /**

@@ -1,3 +1,4 @@
+import { FairSlots } from '../../actor/fair-slots.js'
 import { type AnySignal, signalOf } from '../../actor/lazy-signal.js'
 import type { Requester } from '../../actor/requester.js'
 import type { Chain } from '../../chain/chain.js'
@@ -17,12 +18,16 @@ import type { Transactions } from './transaction-headers.js'
 /** Nodes give data in one piece up to this size only. */
 const dataMaxBytes = 12 * 1024 * 1024
 
+/** Data of format 1 that is gathered at once, to be verified: each up to `dataMaxBytes`. */
+const gatheredMax = 4
+
 /**
  * The data of small transactions, which nodes return in one piece. Format 2 is proven by its data root at the end. The
  * signature of format 1 covers the data itself, so it is verified before the first byte is returned.
  */
 export class TxData implements Source {
   readonly name = 'tx-data'
+  readonly #gathering = FairSlots.unbounded(gatheredMax)
 
   constructor(
     private readonly transactions: Transactions,
@@ -54,8 +59,11 @@ export class TxData implements Source {
   }
 
   async #inline(header: Transaction, requester: Requester): Promise<AsyncIterable<Uint8Array> | Refusal> {
-    let { data } = header
-    if (data.length < header.dataSize) {
+    const known = this.transactions.takeInline(header.id)
+    if (known !== undefined || header.dataSize === 0) return one(known ?? header.data)
+    const turn = await this.#gathering.wait(requester.client, requester.signal)
+    if (isRefusal(turn)) return turn
+    try {
       const flow = await this.chain.transactionData(header.id, header.dataSize, requester)
       if (isRefusal(flow)) return flow
       const gathered = new Gathered(header.dataSize)
@@ -63,11 +71,12 @@ export class TxData implements Source {
         if (isRefusal(piece)) return piece
         gathered.add(piece)
       }
-      data = gathered.bytes()
+      const data = gathered.bytes()
       const held = verifyTransaction({ ...header, data })
-      if (held !== true) return held
+      return held === true ? one(data) : held
+    } finally {
+      turn()
     }
-    return one(data)
   }
 
   async #rooted(

@@ -11,7 +11,7 @@ import { chainSources } from '../../../src/source/roots/chain-sources.js'
 import type { Source } from '../../../src/source/source.js'
 import { inOrder } from '../../../src/source/upstream/in-order.js'
 import { taken, wantedOf } from '../../conformance/source.js'
-import { signed } from '../../devnet/posting.js'
+import { postedOld, signed } from '../../devnet/posting.js'
 import { fc } from '../../property.js'
 import { bundleItem, bundleTags, item, weave } from '../weave.js'
 
@@ -233,4 +233,28 @@ t.test('chunks', async (t) => {
     const found = await sourcesOf(chain)[1].open(wantedOf(wanted.id, { rootId }), never)
     t.equal(isRefusal(found) && found.refused, 'unknown')
   })
+})
+
+t.test('data of format 1 that came with its header is not fetched again', async (t) => {
+  const { chain, devnet, payer } = await weave(t)
+  const data = randomBytes(5000)
+  const id = await postedOld(payer, devnet.url, data)
+  devnet.mine()
+  const calls: string[] = []
+  const counted = changed(chain, {
+    transaction: (...given) => {
+      calls.push('transaction')
+      return chain.transaction(...given)
+    },
+    transactionData: (...given) => {
+      calls.push('data')
+      return chain.transactionData(...given)
+    },
+  })
+  const [, aware, txData] = sourcesOf(counted)
+  const source = inOrder('both', [aware, txData])
+  t.strictSame(await taken(await source.open(wantedOf(id), never)), data)
+  t.strictSame(calls, ['transaction'])
+  t.strictSame(await taken(await source.open(wantedOf(id), never)), data, 'it is verified by its header')
+  t.strictSame(calls, ['transaction', 'data'])
 })
