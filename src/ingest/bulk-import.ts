@@ -1,6 +1,7 @@
 import type { Clock } from '../actor/clock.js'
 import { type Id, idBytes } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
+import { tryWrite } from '../store/disk-error.js'
 import type { Agenda, Task } from './agenda.js'
 import { Ahead } from './ahead.js'
 import { type OpeningReport, type OpeningRules, openBundle } from './bundle-opening.js'
@@ -9,6 +10,7 @@ import { HeldBytes } from './held-items.js'
 import type { IndexQueue } from './index-queue.js'
 import type { ItemJudge } from './item-judge.js'
 import type { NodeFolder } from './node-folder.js'
+import { markName, type OpeningMarks } from './opening-marks.js'
 import { type BroughtBlock, Supply } from './supply.js'
 
 export interface BulkParts {
@@ -16,6 +18,8 @@ export interface BulkParts {
   readonly queue: IndexQueue
   readonly intake: Intake
   readonly bundles: Agenda
+  /** Of the same agenda. */
+  readonly marks: OpeningMarks
   readonly judge: ItemJudge
   readonly clock: Clock
 }
@@ -60,6 +64,20 @@ const [batchesAhead, bytesAhead] = [48, 128 * 2 ** 20]
 /** Bundles whose last batches wait at the same time: small bundles never fill a batch. */
 const bundlesAtOnce = 48
 const leftMax = 20
+/** A bundle at which so many runs ended is left to the gateway, which waits longer each time. */
+const endsMax = 3
+
+/** A bundle of the folder that is on the agenda. */
+interface BulkTask {
+  readonly id: Id
+  readonly task: Task
+}
+
+/**
+ * Bundles that are marked by one transaction, so that marks cost little. All of them are suspects where the program is killed:
+ * the next run opens each alone, at the end.
+ */
+const markedAtOnce = 256
 
 /**
  * Puts a folder of node JSON into the index, as the follower and the unbundler would from a node: the same checks, the same
@@ -148,10 +166,41 @@ export class BulkImport {
     this.progress.transactions(this.#done.transactions)
   }
 
-  /** Bundles that are on the agenda and whose data is in the folder: read one by one in chain order, indexed several at once. */
+  /**
+   * Bundles that are on the agenda and whose data is in the folder: read one by one in chain order, indexed several at once.
+   * Those at which an earlier run ended come after all others, each alone (`OpeningMarks`).
+   */
   async #bundles(signal: AbortSignal): Promise<void> {
+    const { marks, clock } = this.parts
     const tasks = this.#tasks()
     if (tasks.length > 0) this.progress.bundles(0, tasks.length)
+    marks.load(clock.now())
+    const endsAt = ({ task }: BulkTask): number => marks.endsAt(markName(task.key))
+    const suspects = tasks.filter((one) => endsAt(one) > 0).sort((one, other) => endsAt(one) - endsAt(other))
+    const usual = tasks.filter((one) => endsAt(one) === 0)
+    for (let from = 0; from < usual.length; from += markedAtOnce)
+      await this.#marked(usual.slice(from, from + markedAtOnce), tasks.length, signal)
+    for (const suspect of suspects) {
+      if (endsAt(suspect) < endsMax) await this.#marked([suspect], tasks.length, signal)
+      else this.#note(`${suspect.id}: ${endsAt(suspect)} runs ended at this bundle: the gateway opens it`)
+    }
+  }
+
+  /** Opens bundles between two marks. The first one stays where the program ends in between. */
+  async #marked(tasks: readonly BulkTask[], of: number, signal: AbortSignal): Promise<void> {
+    const { marks } = this.parts
+    const keys = tasks.map(({ task }) => task.key)
+    marks.begun(...keys)
+    let isOver = false
+    try {
+      await this.#openAll(tasks, of, signal)
+      isOver = true
+    } finally {
+      tryWrite(() => marks.endedAll(keys, isOver))
+    }
+  }
+
+  async #openAll(tasks: readonly BulkTask[], of: number, signal: AbortSignal): Promise<void> {
     const bundlesAhead = new Ahead(bundlesAtOnce)
     const ended: Promise<void>[] = []
     for (const { id, task } of tasks) {
@@ -159,7 +208,7 @@ export class BulkImport {
       await new Promise<void>((read, failed) => {
         const opening = this.#bundle(id, task, read, signal).then(() => {
           this.#done.bundles += 1
-          this.progress.bundles(this.#done.bundles, tasks.length)
+          this.progress.bundles(this.#done.bundles, of)
           read()
         })
         opening.catch(failed)
@@ -183,7 +232,7 @@ export class BulkImport {
    * Sorted in chain order, because rows are then appended everywhere in the index, which is far cheaper than
    * inserting them.
    */
-  #tasks(): { readonly id: Id; readonly task: Task }[] {
+  #tasks(): BulkTask[] {
     const { folder, bundles, queue } = this.parts
     queue.index.refresh()
     const tasks = folder.dataIds().flatMap((id) => {

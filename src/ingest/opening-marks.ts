@@ -35,7 +35,7 @@ export class OpeningMarks {
     const suspects = this.environment.write(() =>
       entries.flatMap(({ key, value }) => this.#loaded(Buffer.from(key), Buffer.from(value), nowMs)),
     )
-    for (const suspect of suspects) this.#suspects.set(name(suspect.key), suspect)
+    for (const suspect of suspects) this.#suspects.set(markName(suspect.key), suspect)
   }
 
   #loaded(key: Uint8Array, record: Buffer, nowMs: number): Suspect[] {
@@ -68,30 +68,39 @@ export class OpeningMarks {
     const sorted = [...this.#suspects.values()].sort((one, other) => one.ends - other.ends)
     for (const { key } of sorted) {
       const task = this.agenda.find(key)
-      if (task === undefined) this.#suspects.delete(name(key))
+      if (task === undefined) this.#suspects.delete(markName(key))
       else if (task.dueMs <= nowMs) return task
     }
     return undefined
   }
 
-  /** The bundle is about to be opened. */
-  begun(key: Uint8Array): void {
-    const ends = this.endsAt(name(key))
-    this.environment.write(() => this.#table.put(key, recordOf(true, ends)))
+  /** These bundles are about to be opened. */
+  begun(...keys: readonly Uint8Array[]): void {
+    this.environment.write(() => {
+      for (const key of keys) this.#table.put(key, recordOf(true, this.endsAt(markName(key))))
+    })
   }
 
   /** It is open no more. `isOver`: all of it was read, or it is given up; else it stays what it was. */
   ended(key: Uint8Array, isOver: boolean): void {
-    const ends = this.endsAt(name(key))
+    this.endedAll([key], isOver)
+  }
+
+  /** The same of several. */
+  endedAll(keys: readonly Uint8Array[], isOver: boolean): void {
     this.environment.write(() => {
-      if (isOver || ends === 0) this.#table.remove(key)
-      else this.#table.put(key, recordOf(false, ends))
+      for (const key of keys) {
+        const ends = this.endsAt(markName(key))
+        if (isOver || ends === 0) this.#table.remove(key)
+        else this.#table.put(key, recordOf(false, ends))
+      }
     })
-    if (isOver) this.#suspects.delete(name(key))
+    if (isOver) for (const key of keys) this.#suspects.delete(markName(key))
   }
 }
 
-function name(key: Uint8Array): string {
+/** The name of a bundle here. */
+export function markName(key: Uint8Array): string {
   return Buffer.from(key).toString('hex')
 }
 

@@ -17,6 +17,7 @@ import { matches } from '../ingest/filter.js'
 import { IndexQueue, refusalWatch } from '../ingest/index-queue.js'
 import { ingestDefaults } from '../ingest/ingest-parts.js'
 import { ItemJudge } from '../ingest/item-judge.js'
+import { OpeningMarks } from '../ingest/opening-marks.js'
 import { isBundle } from '../source/roots/learned.js'
 import { openEnvironment } from '../store/lmdb.js'
 import { folders } from '../threads/folders.js'
@@ -29,6 +30,7 @@ export interface Bulk {
   readonly queue: IndexQueue
   readonly intake: Intake
   readonly bundles: Agenda
+  readonly marks: OpeningMarks
   readonly judge: ItemJudge
   readonly rules: OpeningRules
   /** Resolves when the keeper has taken it. */
@@ -71,6 +73,7 @@ export async function openBulk(
     index,
     queue,
     bundles,
+    marks: new OpeningMarks(tasks, bundles),
     judge,
     rules,
     intake: new Intake(bundles, missing, rules.unbundle),
