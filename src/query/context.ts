@@ -1,5 +1,6 @@
 import { GraphQLError } from 'graphql'
 import type { Clock } from '../actor/clock.js'
+import { LazySignal } from '../actor/lazy-signal.js'
 import type { BlockRecord } from '../catalog/block-record.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Row } from '../catalog/row.js'
@@ -44,7 +45,9 @@ export class QueryContext {
   readonly #warnings = new Map<string, Warning>()
   readonly #blocks = new Map<number, BlockRecord | undefined>()
   readonly #ownerKeys = new Map<string, Uint8Array>()
-  #late: Promise<undefined> | undefined
+  #waited: Promise<undefined> | undefined
+  /** Ends what is fetched for this request when it is waited for no more. */
+  readonly #late = new LazySignal()
   #chainMarks: ChainMarks | undefined
   /** Bytes of the answer at which the pages of this query end, and the page that is written. */
   readonly #queryEndBytes: number
@@ -200,14 +203,18 @@ export class QueryContext {
 
   /** Resolves after `waitMs`: one deadline for all contents of this request. */
   #deadline(): Promise<undefined> {
-    this.#late ??= new Promise((resolve) => {
-      this.clock.after(this.limits.waitMs, () => resolve(undefined))
+    this.#waited ??= new Promise((resolve) => {
+      this.clock.after(this.limits.waitMs, () => {
+        this.#late.abort()
+        resolve(undefined)
+      })
     })
-    return this.#late
+    return this.#waited
   }
 
   async #load(id: Id, row: Row): Promise<SignedHeader | undefined> {
-    const header = await Promise.race([this.source.header(id, row, this.effort.client), this.#deadline()])
+    const requester = { client: this.effort.client, signal: this.#late.signal }
+    const header = await Promise.race([this.source.header(id, row, requester), this.#deadline()])
     if (header !== undefined && !isRefusal(header)) return header
     this.#isUnavailable(id, 'their content cannot be reached in time')
     return undefined

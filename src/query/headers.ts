@@ -1,3 +1,4 @@
+import type { Requester } from '../actor/requester.js'
 import type { Row } from '../catalog/row.js'
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
@@ -12,9 +13,9 @@ export interface SignedHeader {
 export interface HeaderSource {
   /**
    * Never rejects. A header whose signature does not hash to `id` is a refusal, not an answer. `row`: what is known of it
-   * already. `client`: whose turns a call to a node takes.
+   * already. `requester`: whose turns a call to a node takes, and until when it is waited for.
    */
-  header(id: Id, row?: Row, client?: string): Promise<SignedHeader | Refusal>
+  header(id: Id, row?: Row, requester?: Requester): Promise<SignedHeader | Refusal>
 }
 
 /** Nothing to read from: what the index does not keep is unavailable. */

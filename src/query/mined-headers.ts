@@ -1,3 +1,4 @@
+import type { Requester } from '../actor/requester.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
 import type { Row } from '../catalog/row.js'
 import type { Chain } from '../chain/chain.js'
@@ -17,12 +18,12 @@ export class MinedHeaders implements HeaderSource {
     private readonly chain: Pick<Chain, 'transaction'>,
   ) {}
 
-  async header(id: Id, given?: Row, client?: string): Promise<SignedHeader | Refusal> {
+  async header(id: Id, given?: Row, requester?: Requester): Promise<SignedHeader | Refusal> {
     const known = await this.known.header(id)
     if (!isRefusal(known) || known.refused !== 'unknown') return known
     const row = given ?? this.index.row(idBytes(id), false)
     if (row === undefined || row.isItem || row.height === undefined) return known
-    const mined = await this.chain.transaction(id, { signed: false, client })
+    const mined = await this.chain.transaction(id, { signed: false, ...requester })
     return isRefusal(mined) ? mined : { signature: mined.signature, owner: ownerOf(mined) }
   }
 }

@@ -104,3 +104,29 @@ t.test('a signature that only nodes have is fetched by turns of the client that 
   )
   t.same(clients, Array(5).fill('198.51.100.7'))
 })
+
+t.test('what is not here in time is fetched no more', async (t) => {
+  // Timers of the clock let a process end.
+  const alive = setInterval(() => undefined, 1000)
+  t.teardown(() => clearInterval(alive))
+  const index = new ChainIndex(openCatalogTables(await manySegments()).environment, new Generations())
+  const absent = refuse('unknown', 'client', 'nothing here has it')
+  let given = 0
+  const transaction: Chain['transaction'] = (_, { signal } = {}) =>
+    new Promise((resolve) => {
+      signal?.addEventListener('abort', () => {
+        given += 1
+        resolve(absent)
+      })
+    })
+  const headers = new MinedHeaders({ header: async () => absent }, index, { transaction })
+  const answerer = new Answerer({
+    index,
+    headers,
+    clock: systemClock,
+    limits: { ...queryLimits, waitMs: 50 },
+  })
+  const query = '{ transactions(first: 5) { edges { node { signature } } } }'
+  await answerer.answer({ query, operationName: null, variables: null }, answerer.effort())
+  t.equal(given, 5)
+})
