@@ -76,6 +76,8 @@ export interface PaidUpload {
   readonly signed?: string
   /** Absent: the money may not have moved. */
   readonly facts?: PaidFacts
+  /** When that was known first. */
+  readonly paidMs?: number
   /** What is to become of the money: the item had so many bytes, or nothing was used of it. */
   readonly owes?: 'refund' | { readonly spent: number }
   /** That has happened. */

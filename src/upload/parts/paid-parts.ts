@@ -142,7 +142,8 @@ export class PaidParts {
         (known.paid.signed ?? purchase.signed) !== purchase.signed)
     if (isOther) return purchase.refuse('used')
     if (known?.paid?.facts !== undefined) {
-      const isOld = this.parts.clock.now() - known.createdMs > namedAgainMs
+      const { paidMs = known.createdMs } = known.paid
+      const isOld = this.parts.clock.now() - paidMs > namedAgainMs
       return isOld || (await open.isUsed(id)) ? begunBefore : this.#created(known)
     }
     const tracked = payments.track(brought)
@@ -204,7 +205,7 @@ export class PaidParts {
   async #begun(id: string, paid: PaidUpload): Promise<UploadAnswer> {
     const record = this.parts.records.find(id)
     if (record === undefined) return jsonAnswer(503, { error: 'try again' }, '\r\nRetry-After: 2')
-    const ended = paidBy(record, paid)
+    const ended = paidBy(record, paid, this.parts.clock.now())
     this.parts.records.put(ended)
     return this.#created(ended)
   }
@@ -275,14 +276,14 @@ export class PaidParts {
   }
 
   async #check(id: string, undecided: UndecidedPayment): Promise<void> {
-    const { records } = this.parts
+    const { records, clock } = this.parts
     const paid = records.find(id)?.paid
     if (paid === undefined || !this.#isUnpaid(id)) return this.#forgetUndecided(id, undecided)
     const became = await this.#became(id, paid, undecided)
     const record = records.find(id)
     if (undecided.requests > 0 || record === undefined || !this.#isUnpaid(id)) return
     if (!('answer' in became)) {
-      records.put(paidBy(record, { ...paid, facts: became }))
+      records.put(paidBy(record, { ...paid, facts: became }, clock.now()))
       return this.#forgetUndecided(id, undecided)
     }
     if (became.isOpen) return
@@ -364,8 +365,8 @@ export class PaidParts {
 }
 
 /** From now on it is looked at when it expires. */
-function paidBy({ dueMs: _, ...record }: MultipartRecord, paid: PaidUpload): MultipartRecord {
-  return { ...record, paid }
+function paidBy({ dueMs: _, ...record }: MultipartRecord, paid: PaidUpload, now: number): MultipartRecord {
+  return { ...record, paid: { ...paid, paidMs: record.paid?.paidMs ?? now } }
 }
 
 function created({ id, chunkBytes: chunkSize, paid }: MultipartRecord): UploadAnswer {

@@ -220,3 +220,14 @@ t.test('while its payment moves it is given to no other signature', async (t) =>
   t.equal((await scene.create('moving', 'here', 'made up')).status, 402)
   t.equal((await scene.create('moving', 'here')).status, 200)
 })
+
+t.test('an upload whose payment took long to be decided is named when it is', async (t) => {
+  const scene = sceneOf(t)
+  scene.collected = async () => pending
+  t.match(await scene.create('slow', 'here'), { status: 503 })
+  scene.aheadMs = 30 * 60_000
+  scene.collected = async () => made
+  for (const status of [200, 200]) t.match(await scene.create('slow', 'here'), { status })
+  scene.aheadMs += 11 * 60_000
+  t.match(await scene.create('slow', 'here'), { status: 409 })
+})
