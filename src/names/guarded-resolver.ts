@@ -49,6 +49,8 @@ class GuardedResolver implements Resolver {
   }
 
   async resolve(name: Name, asking: ResolveContext): Promise<ResolverVerdict> {
+    // It says nothing about the resolver.
+    if (this.resolver.accepts?.(name) === false) return 'absent'
     const rest = this.#rest
     if (this.#thrown.length > 0) throw this.#thrown.shift()
     if (rest.isDue && rest.isOn) return this.#resting()

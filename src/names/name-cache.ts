@@ -276,7 +276,12 @@ export class NameCache implements Names {
     }
     for (const [rank, resolver] of resolvers.entries()) {
       const end = rank + (resolver.remote ? this.options.resolversAtOnce : 1)
-      verdicts.push(...resolvers.slice(verdicts.length, end).map(ask))
+      for (const next of resolvers.slice(verdicts.length, end)) {
+        const verdict = ask(next)
+        // A bug of a resolver is thrown when its turn comes. Until then it must not count as unhandled.
+        verdict.catch(() => undefined)
+        verdicts.push(verdict)
+      }
       const verdict = await (verdicts[rank] ?? ask(resolver))
       if (isRefusal(verdict)) failure ??= verdict
       else if (verdict !== 'absent') return { verdict, rank }

@@ -64,6 +64,8 @@ export interface Resolver {
   readonly label: 'local' | 'gateway' | 'on-demand'
   /** True where it sends requests to other machines. Not used for requests that must not be forwarded. */
   readonly remote: boolean
+  /** Whether it can be requested for this name: another one is absent there. Absent: it can for each. */
+  readonly accepts?: (name: Name) => boolean
   /**
    * Never rejects. Refusals: `upstream` (unreachable), `forged` (a malformed answer), `late` (gave up because of the
    * signal), `busy`.

@@ -45,6 +45,15 @@ export class TrustedNameGateway implements Resolver {
     })
   }
 
+  /** Not where the name is part of the host there, and cannot be: `xn--` with text that is not Punycode (RFC 3492). */
+  accepts(name: Name): boolean {
+    return URL.canParse(this.#addressOf(name))
+  }
+
+  #addressOf(name: Name): string {
+    return this.options.url.replaceAll('__NAME__', name.full)
+  }
+
   async resolve(name: Name, asking: ResolveContext): Promise<ResolverVerdict> {
     try {
       const { statusCode, headers, body } = await this.#upstream.request(this.#question(name, asking))
@@ -67,8 +76,8 @@ export class TrustedNameGateway implements Resolver {
   }
 
   #question(name: Name, { hops, via, signal }: ResolveContext): Question {
-    const { url, hostHeader, ownHost, release } = this.options
-    const place = new URL(url.replaceAll('__NAME__', name.full))
+    const { hostHeader, ownHost, release } = this.options
+    const place = new URL(this.#addressOf(name))
     const trail = [...via, ...(ownHost === undefined ? [] : [ownHost])]
     const headers = {
       'user-agent': release,

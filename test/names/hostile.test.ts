@@ -11,6 +11,8 @@ import { JsonRpcRegistry } from '../../src/names/json-rpc-registry.js'
 import { LocalNames } from '../../src/names/local-names.js'
 import { LocalRegistry } from '../../src/names/local-registry.js'
 import { parseName } from '../../src/names/name.js'
+import { NameCache } from '../../src/names/name-cache.js'
+import { NameMeters } from '../../src/names/name-meters.js'
 import { readRecord } from '../../src/names/name-record.js'
 import { namesDefaults } from '../../src/names/names-defaults.js'
 import type { Name, Resolver, ResolverVerdict } from '../../src/names/names-port.js'
@@ -391,4 +393,47 @@ t.test('a bug in a trial of the resolver is thrown to a request', async (t) => {
   await clock.turn(1)
   await t.rejects(ask('three'), { message: 'a bug' })
   t.match(await ask('four'), { refused: 'upstream' }, 'once')
+})
+
+t.test('a name that makes no host is absent at a gateway, and does not end its pause', async (t) => {
+  const url = `${await saying(t, head('500 Internal Server Error'))}/__NAME__`.replace(
+    '127.0.0.1',
+    '__NAME__.localhost',
+  )
+  const resolver = new TrustedNameGateway({ url, release: 'r', connectionsMax: 2 })
+  t.teardown(() => resolver.close())
+  const guard = { timeoutMs: 30_000, failuresMax: 1, restMs: 60_000, restMaxMs: 60_000 }
+  const one = guarded(resolver, guard, systemClock)
+  const asking = { hops: 0, via: [], signal: new AbortController().signal }
+  t.match(await one.resolve(site, asking), { refused: 'upstream' })
+  t.equal(await one.resolve(parseName('xn--a') as Name, asking), 'absent')
+  t.match(await one.resolve(site, asking), { message: /no requests for a while/ })
+})
+
+t.test('a resolver that throws before its turn comes ends no thread', async (t) => {
+  const late: Resolver = {
+    label: 'on-demand',
+    remote: true,
+    resolve: () => new Promise((resolve) => setTimeout(resolve, 20, 'absent')),
+  }
+  const faulty: Resolver = {
+    label: 'gateway',
+    remote: true,
+    resolve: () => Promise.reject(new Error('a bug')),
+  }
+  const meters = new NameMeters(new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0))
+  const unhandled: unknown[] = []
+  const note = (error: unknown): void => void unhandled.push(error)
+  process.on('unhandledRejection', note)
+  t.teardown(() => process.off('unhandledRejection', note))
+  const names = new NameCache(
+    [late, faulty],
+    undefined,
+    { ...cacheOptions, resolversAtOnce: 2 },
+    systemClock,
+    meters,
+  )
+  t.teardown(() => names.close())
+  await t.rejects(names.resolve(site, trail, '203.0.113.1'), /a bug/)
+  t.strictSame(unhandled, [])
 })
