@@ -1,3 +1,5 @@
+import type { Clock } from '../actor/clock.js'
+import { FairSlots } from '../actor/fair-slots.js'
 import { FreeShares } from '../actor/free-shares.js'
 import { encodeBase64url } from '../format/base64url.js'
 import type { Resolved } from '../format/packed-manifest.js'
@@ -18,6 +20,12 @@ const resolvedMax = 16_384
 /** Longer paths are looked up each time. */
 const keptPathMax = 256
 
+/**
+ * Manifests that are read for one edge thread at once. A large one takes a thread of the pool for seconds, and the pool has no
+ * turns. So one client has one of them, and each client has its turn by the time that it used.
+ */
+const readAtOnce = 2
+
 /** Packed manifests of one edge thread, by the digest of the text. A file is opened at its first use. */
 export class Manifests {
   /** In the order of use. A refusal: the text is no manifest that can be resolved. */
@@ -29,14 +37,17 @@ export class Manifests {
   readonly #resolved = new Recent<string, Resolved>(resolvedMax)
   /** How many of these questions belong to which client. */
   readonly #shares: FreeShares
+  readonly #turns: FairSlots
 
   /** `openMax`: files open at once, a descriptor each. `questionsMax`: questions under way, an eighth of them for one client. */
   constructor(
     private readonly transfers: Pick<Transfers, 'manifest'>,
     private readonly openMax: number,
     questionsMax: number,
+    clock: Pick<Clock, 'monotonic'>,
   ) {
     this.#shares = new FreeShares(questionsMax, Math.max(1, questionsMax >> 3))
+    this.#turns = new FairSlots({ max: readAtOnce, waitingMax: questionsMax, clock })
   }
 
   /** The target of `path` in the manifest whose text has this digest. `unknown`: this thread has to request it. */
@@ -93,10 +104,12 @@ export class Manifests {
     if (running !== undefined) return running
     const leave = this.#shares.take(client)
     if (typeof leave === 'string') return tooMany
-    const asking = this.#bring(from, again).finally(() => {
-      this.#asking.delete(key)
-      leave()
-    })
+    const asking = this.#turns
+      .run(() => this.#bring(from, again), client)
+      .finally(() => {
+        this.#asking.delete(key)
+        leave()
+      })
     this.#asking.set(key, asking)
     return asking
   }

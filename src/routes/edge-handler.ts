@@ -90,7 +90,8 @@ class EdgeHandler implements RequestHandler {
     const { clientOf, finder } = parts
     const given = { transfers, tip, clock, options, admission, guard, finder, clientOf }
     const delivery = new Delivery({ ...own, ...given })
-    const packed = new Manifests(transfers, options.manifestsOpenMax, options.manifestQuestionsMax)
+    const { manifestsOpenMax, manifestQuestionsMax } = options
+    const packed = new Manifests(transfers, manifestsOpenMax, manifestQuestionsMax, clock)
     const manifests = new ManifestHandler(
       ...([requestLog, locator, delivery, packed] as const),
       options.manifestMaxBytes,

@@ -1,0 +1,36 @@
+/** Manifests that take long to read: those of one client keep no other client from having his. */
+
+import t from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { isRefusal, type Refusal, refuse } from '../../src/format/refusal.js'
+import { Manifests } from '../../src/gateway/manifests.js'
+import type { ManifestFrom } from '../../src/source/source-messages.js'
+import { eventually } from '../eventually.js'
+
+const late = refuse('upstream', 'upstream', 'the text is gone')
+
+t.test('one client has one read at a time, and another has his turn meanwhile', async (t) => {
+  const reads: ((outcome: Refusal) => void)[] = []
+  const transfers = {
+    manifest: () =>
+      new Promise<Refusal>((resolve) => {
+        reads.push(resolve)
+      }),
+  }
+  const manifests = new Manifests(transfers, 10, 64, systemClock)
+  t.teardown(() => manifests.close())
+  const from = {} as ManifestFrom
+  const greedy = Array.from({ length: 8 }, (_, at) => manifests.resolve(`${at}`, from, 'a', '203.0.113.1'))
+  await eventually('one has begun', async () => reads.length === 1)
+  const other = manifests.resolve('other', from, 'a', '198.51.100.1')
+  await eventually('the other client has his, too', async () => reads.length >= 2)
+  t.equal(reads.length, 2)
+  reads[1]?.(late)
+  t.ok(isRefusal(await other))
+  t.match(await manifests.resolve('ninth', from, 'a', '203.0.113.1'), { refused: 'busy' }, 'too many of one')
+  for (let at = 0; at < 9; at += 1) {
+    await eventually(`read ${at} has begun`, async () => reads.length > at)
+    reads[at]?.(late)
+  }
+  for (const outcome of await Promise.all(greedy)) t.ok(isRefusal(outcome))
+})
