@@ -40,9 +40,9 @@ export function listedOf(
   return { open: uploads.size, uploads: max === 0 ? [] : largest(uploads, records, max) }
 }
 
-/** Resolves when the parts are kept that were being kept. */
-export async function partsKept({ keeping }: Pick<LiveUpload, 'keeping'>): Promise<void> {
-  await Promise.allSettled(keeping)
+/** Resolves when the parts are kept that were being kept. Undefined: none is, and there is nothing to wait for. */
+export function partsKept({ keeping }: Pick<LiveUpload, 'keeping'>): Promise<unknown> | undefined {
+  return keeping.size === 0 ? undefined : Promise.allSettled(keeping)
 }
 
 /** The first byte that is not in exactly one part, where something lies behind it; 0 where there is no part. */

@@ -149,8 +149,6 @@ export class Multipart {
     await this.open.flushed(id)
     const record = this.#find(id)
     if (isRefusal(refusal) || record === undefined || this.open.live(id) !== live) {
-      // Nobody knows whether this part or the one that it replaces lies there now.
-      if (isRefusal(refusal)) live.chunks.delete(offset)
       this.open.tidy(id)
       return isRefusal(refusal) ? refusalAnswer(refusal) : unknown(id)
     }
@@ -174,7 +172,8 @@ export class Multipart {
   async #finalize(id: string, uploader: Uploader, waits: boolean): Promise<UploadAnswer> {
     await this.open.load(id)
     const before = this.open.live(id)
-    if (before !== undefined) await partsKept(before)
+    const kept = before && partsKept(before)
+    if (kept !== undefined) await kept
     const record = this.#find(id)
     const live = this.open.live(id)
     if (record === undefined) return unknown(id)
