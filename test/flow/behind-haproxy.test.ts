@@ -66,7 +66,11 @@ t.test(
     writeFileSync(file, await localFile([one, two], port))
     const checked = spawnSync('haproxy', ['-c', '-f', file], { encoding: 'utf8' })
     t.equal(checked.status, 0, checked.stderr)
-    const proxy = spawn('haproxy', ['-db', '-f', file], { stdio: ['ignore', 'ignore', 'inherit'] })
+    const proxy = spawn('haproxy', ['-db', '-f', file], { stdio: ['ignore', 'ignore', 'pipe'] })
+    let proxyLog = ''
+    proxy.stderr.setEncoding('utf8').on('data', (text: string) => {
+      proxyLog += text
+    })
     const ended = once(proxy, 'exit')
     t.teardown(async () => {
       agent.destroy()
@@ -122,6 +126,9 @@ t.test(
     well(answered(), 'while one machine stops and comes back')
     await two.kill()
     await eventually('the killed one is out', async () => (await servers()).size === 1)
+    // Requests go to the other one before that: each is tried again there.
+    for (const backend of ['gateways', 'gateways-unwell'])
+      await eventually('it is marked down', () => proxyLog.includes(`Server ${backend}/gateway-2 is DOWN`))
     await pause(500)
     // Who is being retried in the moment in which its machine is marked down gets 503 (on-marked-down shutdown-sessions).
     const lost = answered().filter(([what]) => what !== 200)
