@@ -1,5 +1,6 @@
 import { partiesOf } from '../format/ip.js'
 import type { Clock } from './clock.js'
+import { countHeld, heldBy } from './party-counts.js'
 
 const windowMs = 60_000
 /** Networks whose requests are remembered; the one that was silent longest is forgotten first. */
@@ -38,25 +39,24 @@ export class CallShares {
     const [provider, network] = named(client)
     this.#drop(network)
     this.#wanted.set(network, { atMs: nowMs, provider })
-    count(this.#providers, provider, 1)
+    countHeld(this.#providers, provider, 1)
     const share = evenShare(this.perMinute, this.#providers.size)
-    const ownShare = evenShare(share, this.#providers.get(provider) ?? 1)
-    const [ofProvider, ofNetwork] = [provider, network].map((name) => this.#counts.get(name) ?? 0)
-    return (ofProvider ?? 0) < share && (ofNetwork ?? 0) < ownShare
+    const ownShare = evenShare(share, heldBy(this.#providers, provider))
+    return heldBy(this.#counts, provider) < share && heldBy(this.#counts, network) < ownShare
   }
 
   /** A call was made for this client. */
   called(client: string): void {
     const parties = named(client)
     this.#calls.push({ atMs: this.clock.monotonic(), parties })
-    for (const name of parties) count(this.#counts, name, 1)
+    for (const name of parties) countHeld(this.#counts, name, 1)
   }
 
   #drop(network: string): void {
     const before = this.#wanted.get(network)
     if (before === undefined) return
     this.#wanted.delete(network)
-    count(this.#providers, before.provider, -1)
+    countHeld(this.#providers, before.provider, -1)
   }
 
   #forget(untilMs: number): void {
@@ -65,7 +65,7 @@ export class CallShares {
       this.#drop(network)
     }
     while (this.#calls[0] !== undefined && this.#calls[0].atMs < untilMs) {
-      for (const name of this.#calls[0].parties) count(this.#counts, name, -1)
+      for (const name of this.#calls[0].parties) countHeld(this.#counts, name, -1)
       this.#calls.shift()
     }
   }
@@ -79,10 +79,4 @@ function evenShare(all: number, parties: number): number {
 function named(client: string): readonly [provider: string, network: string] {
   const [provider, network] = partiesOf(client)
   return [`provider ${provider}`, `network ${network}`]
-}
-
-function count(counts: Map<string, number>, name: string, more: number): void {
-  const sum = (counts.get(name) ?? 0) + more
-  if (sum === 0) counts.delete(name)
-  else counts.set(name, sum)
 }

@@ -1,6 +1,7 @@
 import { type Parties, partiesOf } from '../format/ip.js'
 import type { Full } from './fair-line.js'
 import { type Fullness, HoldingRule } from './holding-rule.js'
+import { countHeld, heldBy } from './party-counts.js'
 
 /** Gives a place back; calling it again does nothing. */
 export type ReleaseShare = () => void
@@ -38,13 +39,13 @@ export class FreeShares {
 
   /** Whose share is used up, so that there is no place for one more of this client; undefined: there is one. */
   fullness(client: string, [provider, network]: Parties = partiesOf(client)): Fullness | undefined {
-    const own = held(this.#clients, client)
+    const own = heldBy(this.#clients, client)
     if (own >= this.eachMax) return 'client'
     const isFull = (level: Exclude<Fullness, 'all'>, places: number): boolean =>
       this.#rule.isFull(level, places, this.#taken)
     if (isFull('client', own)) return 'client'
-    if (isFull('network', held(this.#networks, network))) return 'network'
-    if (isFull('provider', held(this.#providers, provider))) return 'provider'
+    if (isFull('network', heldBy(this.#networks, network))) return 'network'
+    if (isFull('provider', heldBy(this.#providers, provider))) return 'provider'
     return this.#taken >= this.max ? 'all' : undefined
   }
 
@@ -52,9 +53,9 @@ export class FreeShares {
   force(client: string, [provider, network]: Parties = partiesOf(client)): ReleaseShare {
     const add = (change: 1 | -1): void => {
       this.#taken += change
-      count(this.#clients, client, change)
-      count(this.#networks, network, change)
-      count(this.#providers, provider, change)
+      countHeld(this.#clients, client, change)
+      countHeld(this.#networks, network, change)
+      countHeld(this.#providers, provider, change)
     }
     add(1)
     let isHeld = true
@@ -63,14 +64,4 @@ export class FreeShares {
       isHeld = false
     }
   }
-}
-
-function held(counts: ReadonlyMap<string, number>, name: string): number {
-  return counts.get(name) ?? 0
-}
-
-function count(counts: Map<string, number>, name: string, change: number): void {
-  const left = held(counts, name) + change
-  if (left > 0) counts.set(name, left)
-  else counts.delete(name)
 }
