@@ -9,7 +9,7 @@ import { readAnnouncement } from '../news/read-announcement.js'
 import type { Receipt } from '../records/receipt.js'
 import type { AcceptedItem, SaleFacts } from '../records/uploads.js'
 import { onWayMs, paymentOutcome, stillOpen } from './payment-outcome.js'
-import type { Purchase, Sale, Sales, Unsettled } from './sales.js'
+import { openSaleName, type Purchase, type Sale, type Sales, type Unsettled } from './sales.js'
 import type { ServiceOfSeveral } from './several-services.js'
 
 export interface OpenSalesParts {
@@ -107,14 +107,14 @@ export class OpenSales {
     while (!closing.aborted) {
       // One that takes long, such as a large bundle that is listed, keeps no other one waiting.
       for (const sale of this.sales.open()) {
-        const { payment } = sale
-        if (driven.has(payment)) continue
+        const name = openSaleName(sale)
+        if (driven.has(name)) continue
         // Each has its turn: those that never end do not keep the ones behind them from theirs.
         if (driven.size >= drivenMax) await Promise.race([isOver, ...driven.values()])
         if (closing.aborted) break
         driven.set(
-          payment,
-          act(sale).finally(() => driven.delete(payment)),
+          name,
+          act(sale).finally(() => driven.delete(name)),
         )
       }
       await pause(toGrid(againMs), closing)

@@ -185,8 +185,17 @@ const textOf = (bytes: Uint8Array | undefined): string => Buffer.from(bytes ?? [
 const saleKey = (payment: string): Buffer => Buffer.from(`s:${payment}`)
 const nameKey = (identifier: string): Buffer => Buffer.from(`n:${identifier}`)
 const openKey = (sale: Sale): Buffer =>
-  Buffer.concat([Buffer.from('o:'), idBytes(sale.itemId), Buffer.from(` ${placeOf(sale)} ${sale.payment}`)])
+  Buffer.concat([Buffer.from('o:'), idBytes(sale.itemId), Buffer.from(` ${copyOf(sale)}`)])
 const requestKey = (sale: Sale): Buffer => Buffer.from(`r:${sale.payment} ${sale.request} ${placeOf(sale)}`)
+
+/** Names an open sale: one payment may wait for several items, and for several copies of one. */
+export function openSaleName(sale: Sale): string {
+  return `${sale.itemId} ${copyOf(sale)}`
+}
+
+function copyOf(sale: Sale): string {
+  return `${placeOf(sale)} ${sale.payment}`
+}
 
 /** Two copies of an item lie at two places. */
 function placeOf({ item }: Sale): string {
