@@ -4,7 +4,7 @@ import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { unknownEverywhere, weightier } from '../refusals.js'
 import type { Found, Source, Wanted } from '../source.js'
 import { GatewayHealth, type Trial } from './gateway-health.js'
-import { RawClient, type RawFound, type RawOptions, wasAnswered } from './raw-client.js'
+import { RawClient, type RawFound, type RawOptions, wasHeard } from './raw-client.js'
 import { isConfined, passed } from './trail.js'
 
 export interface UpstreamGateway {
@@ -140,7 +140,7 @@ export class GatewaySource implements Source {
     else forget()
     const { trial } = attempt
     if (trial === undefined) return found
-    if (!isRefusal(found) || isAnswer(found)) health.answered(trial)
+    if (wasHeard(found)) health.answered(trial)
     else if (!signal.aborted) health.silent(trial)
     return found
   }
@@ -166,9 +166,4 @@ export class GatewaySource implements Source {
     }
     return [...candidates, ...behind]
   }
-}
-
-/** The gateway was reached, and answered with something else than the content. */
-function isAnswer(refusal: Refusal): boolean {
-  return refusal.refused === 'unknown' || refusal.refused === 'unsatisfiable' || wasAnswered(refusal)
 }

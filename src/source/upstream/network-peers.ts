@@ -7,8 +7,9 @@ import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { unknownEverywhere, weightier } from '../refusals.js'
 import type { Found, Source, Wanted } from '../source.js'
+import { PeerSilence } from './peer-silence.js'
 import { PeerWeights } from './peer-weights.js'
-import { RawClient, type RawFound, type RawOptions, wasAnswered } from './raw-client.js'
+import { RawClient, type RawFound, type RawOptions, wasAnswered, wasHeard } from './raw-client.js'
 import { hintsKey, isConfined, passed, trailKey } from './trail.js'
 
 export interface PeerOptions extends RawOptions {
@@ -52,6 +53,7 @@ const byClient: Holdings<Headless> = { clientOf: ({ client }) => client, lead: 1
 interface Peer {
   readonly url: string
   readonly rest: Backoff
+  readonly silence: PeerSilence
   /** In the operator's list. */
   readonly index: number
   weight: number
@@ -121,10 +123,11 @@ export class NetworkPeers implements Source {
   ) {
     this.#client = new RawClient(name, options, clock)
     this.#peers = options.peers.map((url, index) => {
-      const rest = new Backoff(options.rest, clock)
+      const probe = (): Promise<boolean> => this.#client.answers(url)
       return {
         url,
-        rest,
+        rest: new Backoff(options.rest, clock),
+        silence: new PeerSilence(options.headMs, options.rest, clock, probe),
         index,
         weight: weight.start,
         weighedMs: clock.monotonic(),
@@ -249,13 +252,15 @@ export class NetworkPeers implements Source {
     const signal = AbortSignal.any([ending, attempt.signal])
     const found = await this.#client.request(peer.url, false, wanted, signal)
     peer.headless.delete(waiting)
+    if (wasHeard(found)) peer.silence.heard()
+    else if (isRefusal(found) && found.refused === 'late') peer.silence.unheard(begunMs)
     if (isRefusal(found)) {
       leave()
       // Who does not have it is as good as any; who was left for another did nothing wrong.
       if (found.refused === 'unknown' || found.refused === 'unsatisfiable') {
         peer.rest.well()
         verdicts.answered('unknown')
-      } else if (!signal.aborted && !(wasAnswered(found) && this.#isLed(wanted))) {
+      } else if (!signal.aborted && found.fault !== 'self' && !(wasAnswered(found) && this.#isLed(wanted))) {
         const isThere = found.refused === 'late' || wasAnswered(found)
         verdicts.failed(isThere ? 'found' : 'unknown', () => this.#fail(peer, begunMs))
       }
@@ -284,14 +289,14 @@ export class NetworkPeers implements Source {
     return this.#peers.filter(({ url }) => !avoid.has(url) && !passed(url, provenance))
   }
 
-  /** Peers that failed lately are left out, except where there are no others. */
+  /** Peers that failed lately, and mute ones, are left out, except where there are no others. */
   #candidates({ id, client = '' }: Wanted, eligible: readonly Peer[]): Peer[] {
     const { homesMax, candidatesMax } = this.options
     for (const peer of eligible) if (peer.weight < weight.start) this.#weigh(peer, this.#recovered(peer), 0)
     const free = eligible.filter(({ places, headless }) => {
       return places.fullness(client) === undefined || greediest(headless, client, byClient) !== undefined
     })
-    const well = free.filter(({ rest }) => !(rest.isDue && rest.isOn))
+    const well = free.filter(({ rest, silence }) => !silence.isMute() && !(rest.isDue && rest.isOn))
     const able = well.length > 0 ? well : free
     const chosen = able
       .map((peer) => ({ peer, nearness: nearness(id, peer.url) }))

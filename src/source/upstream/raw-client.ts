@@ -56,6 +56,12 @@ export function wasAnswered(refusal: Refusal): boolean {
   return 'answered' in refusal
 }
 
+/** True: a head came, whatever it says. */
+export function wasHeard(found: RawFound | Refusal): boolean {
+  if (!isRefusal(found)) return true
+  return found.refused === 'unknown' || found.refused === 'unsatisfiable' || wasAnswered(found)
+}
+
 /**
  * Asks gateways for `/raw/{id}`, with the trail of the request, and reads their answers. The sockets to one gateway are shared by
  * turns of clients, each held until its answer is over: as long as the client takes to read it.
@@ -146,6 +152,16 @@ export class RawClient {
     const found = this.#read(url, trusted, wanted, answer, ending)
     if (isRefusal(found)) answer.drop()
     return found
+  }
+
+  /** Whether the gateway at `url` sends a head, to a request that takes it no time. Refusals of status 500 count, too. */
+  async answers(url: string): Promise<boolean> {
+    const headers = { 'user-agent': this.options.release }
+    const request = { method: 'GET', path: '/ar-io/healthcheck', headers } as const
+    const answer = await this.#client.request(url, request, new LazySignal())
+    if (isRefusal(answer)) return false
+    answer.drop()
+    return true
   }
 
   async close(): Promise<void> {

@@ -168,7 +168,10 @@ t.test(
         response.writeHead(200, { 'content-length': 4, ...verified }).end('here')
       let hasQuick = false
       const [slow, quick] = await Promise.all([
-        upstream(({ url = '' }, response) => void (url.endsWith(known) ? here(response) : fail(response))),
+        upstream(({ url = '' }, response) => {
+          if (url.endsWith(known) || url.endsWith('healthcheck')) here(response)
+          else fail(response)
+        }),
         upstream((_, response) => void (hasQuick ? here(response) : response.writeHead(404).end())),
       ])
       const source = peersOf([slow, quick], { headMs: 200, hedgeMs: 5 })
@@ -181,6 +184,49 @@ t.test(
       if (why !== 'silence') t.ok((source.weights.get(slow.url) ?? 99) < 52)
       await source.close()
       await Promise.all([slow.close(), quick.close()])
+    }
+  },
+)
+
+t.test(
+  'a peer without a head for anything is put away, one that is slow about unknown ids is not',
+  async (t) => {
+    const isProbe = (path = ''): boolean => path.endsWith('healthcheck')
+    for (const isMute of [true, false]) {
+      let isBack = false
+      const [silent, empty] = await Promise.all([
+        upstream(({ url }, response) => {
+          if (isBack || (!isMute && isProbe(url))) response.writeHead(404).end()
+        }),
+        upstream((_, response) => response.writeHead(404).end()),
+      ])
+      const received = (): number => silent.requests.filter(({ url }) => !isProbe(url)).length
+      const pause = { ...rest, restMs: 100, restMaxMs: 100 }
+      const source = peersOf([silent, empty], { headMs: 100, hedgeMs: 5, rest: pause })
+      if (isMute) {
+        await eventually('only the other one is asked', async () => {
+          const before = received()
+          const answer = await textOf(await source.open(wanted(), never))
+          return received() === before && answer === 'unknown'
+        })
+        const before = received()
+        for (let time = 0; time < 3; time += 1) await source.open(wanted(), never)
+        t.equal(received(), before, 'also not as a trial')
+        isBack = true
+        await eventually('it is asked again once it answers', async () => {
+          await source.open(wanted(), never)
+          return received() > before
+        })
+      } else {
+        for (let time = 1; time <= 8; time += 1) {
+          await source.open(wanted(), never)
+          t.equal(received(), time)
+        }
+        t.equal(source.weights.get(silent.url), 50)
+        t.ok(silent.requests.length > received(), 'it was asked for something else')
+      }
+      await source.close()
+      await Promise.all([silent.close(), empty.close()])
     }
   },
 )
