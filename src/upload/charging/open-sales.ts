@@ -71,7 +71,9 @@ export class OpenSales {
     const { payment, itemId, bytes, request, service = this.parts.service?.name } = sale
     if (usdc === undefined) return stillOpen
     const named = service === undefined ? {} : { service }
-    const isOnWay = !isArrived && clock.now() - sale.openedMs < onWayMs
+    const { openedMs, validUntilMs = openedMs } = sale
+    const orderedMs = sale.isTakenOver === true ? validUntilMs : openedMs
+    const isOnWay = !isArrived && clock.now() - orderedMs < onWayMs
     return paymentOutcome(usdc, { payment, itemId, bytes, request, ...named, ...accepting }, isOnWay)
   }
 
@@ -125,12 +127,13 @@ export class OpenSales {
 
 /** The record of a sale in the log. */
 export function saleFacts(purchase: Purchase, id: Id): SaleFacts {
-  const { payment, units, bytes, identifier, service, signed } = purchase
+  const { payment, units, bytes, identifier, service, signed, validUntilMs } = purchase
   return {
     payment,
     units,
     bytes,
     signed,
+    validUntilMs,
     request: purchase.request(id),
     ...(identifier === undefined ? {} : { identifier }),
     ...(service === undefined ? {} : { service }),

@@ -32,6 +32,10 @@ export interface Sale {
   /** The upload service that began it: another one may have taken it over. */
   readonly service?: string
   readonly openedMs: number
+  /** The payment cannot settle later (milliseconds since 1970); absent in records of older releases. */
+  readonly validUntilMs?: number
+  /** From another machine, which may only stand still: it may order the payment while that is valid. */
+  readonly isTakenOver?: true
   readonly itemId: Id
   /** While the money may not have moved: the item as it will be accepted, whose bytes are in the log for good. */
   readonly item?: AcceptedItem
@@ -61,6 +65,8 @@ export interface Purchase {
   readonly signed: string
   /** The upload service that sells it, where it is one of several. */
   readonly service?: string
+  /** It cannot settle later: milliseconds since 1970. */
+  readonly validUntilMs: number
   /** Of the item whose id this is. */
   request(id: Id): string
   /** Why the payment cannot be taken for this. */

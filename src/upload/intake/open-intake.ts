@@ -153,6 +153,7 @@ function takeUpSale(sales: Sales, item: AcceptedItem, facts: SaleFacts): boolean
   // Older releases did not write down which service had the sale: the name of the group states its machine.
   const node = decodeGroupName(item.stored ?? '')?.node ?? ''
   const named = facts.service === undefined && node !== '' ? { service: machineOf(node) } : {}
-  sales.begin({ ...facts, ...named, openedMs: item.receivedMs, itemId: item.id, item })
+  const from = item.stored === undefined ? {} : { isTakenOver: true as const }
+  sales.begin({ ...facts, ...named, ...from, openedMs: item.receivedMs, itemId: item.id, item })
   return true
 }

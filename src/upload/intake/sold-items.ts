@@ -13,7 +13,7 @@ import type { KeyedLock } from './keyed-lock.js'
 import type { SharedItems } from './shared-items.js'
 import type { SignedReceipts } from './signed-receipts.js'
 import type { ItemStore } from './store-item.js'
-import { unlisted, waitingAnswer } from './waiting-answers.js'
+import { notHeld, unlisted, waitingAnswer } from './waiting-answers.js'
 
 export interface SoldItemsParts {
   readonly uploads: Uploads
@@ -23,7 +23,7 @@ export interface SoldItemsParts {
   /** Lists bundles for the other machines of a cluster; absent: there are none. */
   readonly listing?: Pick<SharedItems, 'listSale' | 'endSale' | 'receiptOf'>
   /** Until it is open, another machine may have taken over the items. Absent: no other one has them. */
-  readonly objectStore?: Pick<ItemStore, 'refusal'>
+  readonly objectStore?: Pick<ItemStore, 'refusal' | 'holds'>
 }
 
 /** How a sale is settled. */
@@ -151,6 +151,7 @@ export class SoldItems {
     if (this.acceptance.isHeldUp) return waitingAnswer
     const refusal = this.parts.objectStore?.refusal
     if (refusal !== undefined) return refusalAnswer(refusal)
+    if (purchase !== undefined && !(await this.#isOurs(item))) return notHeld
     const paid = await this.#outcome(sale, item, purchase, fresh !== undefined)
     if ('answer' in paid) {
       if (!paid.isOpen) await this.#drop(sale)
@@ -161,6 +162,8 @@ export class SoldItems {
       if (!kept.isOpen) await this.#drop(sale)
       return kept.answer
     }
+    // Only after the payment was made: whoever takes over the item from now on finds it paid, and accepts it, too.
+    if (!(await this.#isOurs(item))) return notHeld
     const { winc, untilMs } = kept
     const charge: ItemCharge = {
       winc,
@@ -193,6 +196,12 @@ export class SoldItems {
     if (!('answer' in answered) || answered.isOpen || answered.first !== undefined) return answered
     const became = await openSales.became(sale, isFirst)
     return 'answer' in became && !became.isOpen ? answered : became
+  }
+
+  /** Whether this machine may still decide about an item. False: another one may have taken it over. */
+  async #isOurs({ stored }: AcceptedItem): Promise<boolean> {
+    const { objectStore } = this.parts
+    return stored === undefined || objectStore === undefined || objectStore.holds(stored)
   }
 
   /** The receipt of what another machine has sold for the same request. Undefined: it is not listed, or not known now. */

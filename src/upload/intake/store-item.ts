@@ -21,7 +21,7 @@ export interface Spooled {
 }
 
 /** The object store that has accepted items, too. */
-export type ItemStore = Pick<StoredUploads, 'put' | 'refusal'>
+export type ItemStore = Pick<StoredUploads, 'put' | 'refusal' | 'holds'>
 
 /** The record of an item. `deadlineHeight`: the receipt promises that it is permanent by then. */
 export function loggedUpload(

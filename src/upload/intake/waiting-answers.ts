@@ -20,6 +20,12 @@ export const endingAnswer = textAnswer(
   '\r\nRetry-After: 5',
 )
 
+export const notHeld = textAnswer(
+  503,
+  'Another machine of this service may have taken over this item: retry with the same payment',
+  '\r\nRetry-After: 5',
+)
+
 export const unlisted = textAnswer(
   503,
   'The other machines of this service do not know of this bundle yet. No payment was moved: try again in some seconds',

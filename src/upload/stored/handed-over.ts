@@ -4,7 +4,8 @@ import type { Uploads } from '../records/uploads.js'
 import { decodeGroupName } from './stored-keys.js'
 
 /**
- * Leaves the uploads under names that another machine has taken over to that machine. What waits for a bundle is forgotten here.
+ * Leaves the uploads under names that another machine has taken over to that machine. What waits for a bundle is forgotten here:
+ * the other machine has accepted it, too, because a paid item is accepted only while its group is held (`StoredUploads.holds`).
  * What is in a bundle of this machine stays: its transaction may be in a block already. Returns ids of these, which no group of
  * this machine has. Nothing may be packed meanwhile. Throws where the disk refuses.
  */

@@ -132,11 +132,26 @@ export class StoredUploads {
    * receipt promises that an item is posted.
    */
   async isTakenOver(items: readonly Id[]): Promise<boolean> {
-    const { takeover, node, uploads } = this.parts
+    const { uploads } = this.parts
+    return (await this.#isTaken(items.map((id) => uploads.find(id)?.stored ?? ''))) === true
+  }
+
+  /**
+   * Whether a group is still this machine's, as the store states now. False where the store does not answer. For steps that only
+   * one machine may take: this one may have stood still since it last knew, and another one may have taken over its uploads.
+   */
+  async holds(group: string): Promise<boolean> {
+    const { signal } = this.#abort
+    const [isNameTaken, isTaken] = await Promise.all([this.#claim?.isTaken(signal), this.#isTaken([group])])
+    if (isNameTaken === true) void this.#look()
+    return isNameTaken === false && isTaken === false
+  }
+
+  async #isTaken(groups: readonly string[]): Promise<boolean | Refusal> {
+    const { takeover, node } = this.parts
     const all = takeover && (await this.#takeovers?.all(this.#abort.signal))
-    if (all === undefined || isRefusal(all)) return false
-    const nameOf = (id: Id): string => decodeGroupName(uploads.find(id)?.stored ?? '')?.node ?? ''
-    const isTaken = items.some((id) => isTakenFrom(node, nameOf(id), all))
+    if (all === undefined || isRefusal(all)) return all ?? false
+    const isTaken = groups.some((group) => isTakenFrom(node, decodeGroupName(group)?.node ?? '', all))
     if (isTaken) void this.#look()
     return isTaken
   }

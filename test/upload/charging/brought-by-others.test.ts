@@ -97,6 +97,8 @@ t.test('an item that is taken over waits for its payment beside all that others 
   t.match(await rig.intake.resumeIdle(takenOver), { status: 200, json: { id: payersId } })
   t.match(rig.uploads.find(payersId), { place })
   t.equal(table.sold(takenOver.payment)?.itemId, payersId)
+  t.equal(here.isTakenOver, undefined)
+  t.match(takenOver, { isTakenOver: true, validUntilMs: here.validUntilMs })
 })
 
 t.test('a second copy of an item goes when the first one was accepted', async (t) => {

@@ -94,9 +94,10 @@ t.test('while the tables take no changes, no money moves', async (t) => {
 })
 
 t.test('a machine that comes back leaves its open sales to who has taken them over', async (t) => {
-  const store: { refusal: Refusal | undefined; put: ItemStore['put'] } = {
+  const store: { refusal: Refusal | undefined; put: ItemStore['put']; holds: ItemStore['holds'] } = {
     refusal: undefined,
     put: async () => 'group-one',
+    holds: async () => true,
   }
   let isAway = true
   const looked: string[] = []
@@ -125,6 +126,27 @@ t.test('a machine that comes back leaves its open sales to who has taken them ov
   t.match(await rig.intake.resumeIdle(open), { status: 404 })
   t.equal(rig.uploads.find(id), undefined)
   t.strictSame([...rig.uploads.stored.ids('group-one')], [])
+})
+
+t.test('a machine that stood still accepts nothing that another one may have taken over', async (t) => {
+  let isOurs = false
+  const store: ItemStore = {
+    refusal: undefined,
+    put: async () => 'group-one',
+    holds: async (group) => isOurs && group === 'group-one',
+  }
+  const { rig, sales } = await bought(t, { store, outcome: async () => paid })
+  t.match(await sales.ordered(rig, item), { status: 503 })
+  t.equal(sales.orders(), 0, 'no money moves')
+  isOurs = true
+  const { answer } = await sales.buy(rig, item, 1)
+  isOurs = false
+  sales.settle(0, true)
+  t.match(await answer, { status: 503 })
+  t.equal(rig.uploads.find(id), undefined, 'what another one may have found unpaid has no receipt')
+  isOurs = true
+  const [open] = new Sales(rig.uploads.environment).open()
+  t.match(open && (await rig.intake.resumeIdle(open)), { status: 200 })
 })
 
 /** A clock whose timers end as soon as they can. */
@@ -256,4 +278,34 @@ t.test('who takes over a sale continues it in the name of the service that began
   const sale: Sale = { payment: 'p', units: '1', bytes: 1, request: id, openedMs: 0, itemId: id }
   for (const service of [{ service: 'one' }, {}]) await selling.became({ ...sale, ...service }, true)
   t.same(names, ['one', 'two'])
+})
+
+t.test('who takes over a sale waits for its payment as long as that can settle', async (t) => {
+  let nowMs = 1e9
+  const selling = new OpenSales({
+    sales: {} as never,
+    log: {} as never,
+    usdc: { outcome: async () => ({ paid: false, state: 'unknown' }) },
+    logger: silentLog,
+    clock: { ...hasty, now: () => nowMs },
+  })
+  const validUntilMs = nowMs + 300_000
+  const sale: Sale = {
+    payment: 'p',
+    units: '1',
+    bytes: 1,
+    request: id,
+    openedMs: nowMs,
+    itemId: id,
+    validUntilMs,
+  }
+  const isOpen = async (one: Sale): Promise<boolean | undefined> => {
+    const became = await selling.became(one, false)
+    return 'answer' in became ? became.isOpen : undefined
+  }
+  nowMs += 100_000
+  t.equal(await isOpen(sale), false, 'its own orders are over')
+  t.equal(await isOpen({ ...sale, isTakenOver: true }), true, 'those of a machine that stands still are not')
+  nowMs = validUntilMs + 100_000
+  t.equal(await isOpen({ ...sale, isTakenOver: true }), false)
 })

@@ -22,6 +22,7 @@ class ScriptedStore implements ItemStore {
   refusal: Refusal | undefined
   readonly kept: StorableItem[] = []
   answer: (outcome: string | undefined | Refusal) => void = () => undefined
+  readonly holds = async (): Promise<boolean> => true
 
   put(item: StorableItem): Promise<string | undefined | Refusal> {
     this.kept.push(item)

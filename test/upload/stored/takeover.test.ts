@@ -145,17 +145,22 @@ t.test('before it has noticed, a machine that was followed learns it by asking',
   const items = await accepted(t, first, 3)
   const ids = items.map(({ id }) => id)
   t.equal(await first.stored.isTakenOver(ids), false)
+  const group = first.uploads.find(ids[0] as (typeof ids)[0])?.stored ?? ''
+  t.equal(await first.stored.holds(group), true)
   const rules = watching('two')
   const second = await storingMachine(objects, rules)
   t.teardown(() => second.end())
   rules.gone.add('one')
   await eventually('all is taken over', () => rules.taken.items === items.length)
   t.equal(await second.stored.isTakenOver(ids), false)
+  t.equal(await second.stored.holds(group), true)
   t.equal(waiting(first).length, 3)
   objects.fails = () => refuse('upstream', 'upstream', 'away')
   t.equal(await first.stored.isTakenOver(ids), false, 'what was promised is posted')
+  t.equal(await second.stored.holds(group), false, 'what is not known is not held')
   objects.fails = () => undefined
   t.equal(await eventually('the store answers', () => first.stored.isTakenOver(ids)), true)
+  t.equal(await first.stored.holds(group), false)
   await eventually('it leaves them', () => waiting(first).length === 0)
 })
 
