@@ -11,20 +11,22 @@ export interface RequestStep {
   readonly waits: boolean
   /** Steps that it may follow. */
   readonly after: readonly string[]
-  /** Statuses with which the exchange may end in this step; none: it always goes on. */
+  /** Statuses with which the exchange may end in this step, beside 500 after a bug. None: it always goes on. */
   readonly answers: readonly number[]
 }
 
 /**
  * The steps of a request for content, in their order. A request for a path of a manifest passes `locate` and `guard` for the
- * manifest, then for the content that the manifest names. Most other routes have `route` only; files of bands have `plan` next.
+ * manifest, then for the content that the manifest names. Most other routes have `route` only, and end with any status; files of
+ * bands have `plan` next.
  */
 export const steps = {
   route: {
     file: 'src/routes/edge-handler.ts',
     reads: 'host, path, method; where a page runs: Sec-Fetch-Dest, Service-Worker',
     waits: false,
-    after: [],
+    // Again where the root of a host has nothing at this path, and a route has.
+    after: ['name', 'manifest'],
     answers: [204, 301, 302, 308, 400, 403, 404, 405, 451],
   },
   name: {
@@ -46,7 +48,7 @@ export const steps = {
     reads: 'id, bundle and digest; the block list',
     waits: false,
     after: ['locate'],
-    answers: [451],
+    answers: [451, 503],
   },
   check: {
     file: 'src/gateway/locator.ts',
@@ -60,28 +62,28 @@ export const steps = {
     reads: 'the path behind the id; the packed manifest',
     waits: true,
     after: ['guard', 'bring'],
-    answers: [301, 302, 308, 400, 404, 413, 451, 499, 502, 503, 504],
+    answers: [301, 400, 404, 413, 499, 502, 503, 504],
   },
   bring: {
     file: 'src/source/reading/transfer-client.ts',
     reads: 'id, hints, ranges; the sources in order, after the first token was taken',
     waits: true,
     after: ['locate', 'guard', 'manifest', 'plan'],
-    answers: [402, 404, 429, 451, 499, 502, 503, 504],
+    answers: [400, 402, 404, 416, 429, 451, 499, 502, 503, 504],
   },
   plan: {
     file: 'src/gateway/plan.ts',
     reads: 'conditions, ranges, HEAD; size, type and tag of the content',
     waits: false,
     after: ['route', 'guard', 'bring', 'plan'],
-    answers: [404, 412, 416],
+    answers: [400, 412, 416],
   },
   admit: {
     file: 'src/gateway/admit.ts',
     reads: 'client, resource, planned bytes; buckets, payments',
     waits: true,
     after: ['plan'],
-    answers: [402, 429, 499],
+    answers: [400, 402, 429, 499, 503],
   },
   head: {
     file: 'src/gateway/head.ts',

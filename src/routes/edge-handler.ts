@@ -218,7 +218,11 @@ class EdgeHandler implements RequestHandler {
     const exchange = this.#open(request, reply, 'data')
     const isApex = ruled.kind === 'apex-id' || (ruled.kind === 'name' && ruled.isApex)
     const route = isApex ? this.#router.find(request.path) : undefined
-    if (route?.yields === true) exchange.onUnknown = () => this.#byRoute(exchange, route)
+    if (route?.yields === true)
+      exchange.onUnknown = () => {
+        enter(exchange, 'route')
+        this.#byRoute(exchange, route)
+      }
     this.#reading(exchange, methodsOf('data'), () => this.#names?.route.handle(exchange, ruled))
   }
 

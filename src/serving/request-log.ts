@@ -1,3 +1,4 @@
+import { channel } from 'node:diagnostics_channel'
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { logRingWriter } from '../actor/log-ring.js'
@@ -8,6 +9,15 @@ import { codeOfStatus, errorCodes } from '../http/error-codes.js'
 import { type Ending, type Exchange, type Family, families } from './request-exchange.js'
 
 const classes = ['2xx', '3xx', '4xx', '5xx', 'aborted'] as const
+
+/** What a subscriber of the channel gets. */
+export interface EndedExchange {
+  readonly exchange: Exchange
+  readonly status: number
+}
+
+/** The end of each exchange is published here where somebody subscribed, such as tests and tracers. */
+export const endChannel = channel('sluice:end')
 
 /** Counts and logs exchanges: one line each. */
 export class RequestLog {
@@ -70,6 +80,8 @@ export class RequestLog {
   /** Called exactly once an exchange, after its last byte. */
   finish(exchange: Exchange, ending: Ending): void {
     exchange.finished = true
+    if (endChannel.hasSubscribers)
+      endChannel.publish({ exchange, status: ending.status } satisfies EndedExchange)
     const ms = this.clock.monotonic() - exchange.startedMs
     this.#inFlight.add(-1)
     this.#seconds.get(exchange.family)?.add(ms / 1000)

@@ -2,9 +2,11 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import t, { type Test } from 'tap'
-import type { Admission } from '../../src/admission/admission-port.js'
-import { Guard } from '../../src/gateway/guard.js'
+import type { Admission, Denial } from '../../src/admission/admission-port.js'
+import { type Blocking, Guard } from '../../src/gateway/guard.js'
+import type { Plan, Planned } from '../../src/gateway/plan.js'
 import { type RequestStep, type StepName, steps } from '../../src/gateway/steps.js'
+import { statusOf } from '../../src/http/status.js'
 import type { BlockList } from '../../src/moderation/moderation-messages.js'
 import type { Name, Names } from '../../src/names/names-port.js'
 import { someId } from '../source/rig.js'
@@ -14,11 +16,14 @@ import { type WatchedSteps, watchSteps } from './watched-steps.js'
 const site = someId()
 const blocked = new Set<string>()
 
+let isReadable = true
 const blocks: BlockList = {
   get version() {
     return blocked.size
   },
-  isReadable: true,
+  get isReadable() {
+    return isReadable
+  },
   mayBlockContent: true,
   mayBlockHashes: false,
   mayBlockSize: () => false,
@@ -105,6 +110,7 @@ t.test('requests go through the steps of the table, in its order', async (t) => 
   await takes(`/raw/${stored}`, 206, `route locate guard ${whole}`, { range: 'bytes=1-9' })
   await takes(`/raw/${stored}`, 416, 'route locate guard plan', { range: 'bytes=900-' })
   await takes(`/raw/${stored}`, 412, 'route locate guard plan', { 'if-match': '"other"' })
+  await takes(`/raw/${stored}`, 400, 'route locate guard plan', { range: 'bytes' })
   await takes(`/raw/${stored}`, 304, `route locate guard ${whole}`, { 'if-none-match': '*' })
   await takes(`/raw/${denied}`, 429, 'route locate guard plan admit')
   await takes(`/${fetched}`, 200, `route locate guard bring ${whole}`)
@@ -120,9 +126,32 @@ t.test('requests go through the steps of the table, in its order', async (t) => 
   await takes(`/${stored}`, 451, 'route locate guard')
   await takes(`/${manifest}/page`, 451, 'route locate guard manifest locate guard')
   await takes('/', 451, 'route name', { host: 'site.gw.example' })
+  isReadable = false
+  await takes(`/${stored}`, 503, 'route locate guard')
+  isReadable = true
 
   t.same(watched.wrong, [])
   t.same([...seen].sort(), Object.keys(steps).sort(), 'each step of the table ran')
+})
+
+/** The statuses of a step as a type. */
+type Answers<Name extends StepName> = (typeof steps)[Name]['answers'][number]
+type Same<One, Other> = [One] extends [Other] ? ([Other] extends [One] ? true : false) : false
+
+t.test('the table has the statuses that the types of the steps admit', async (t) => {
+  // A status that one side lacks fails in the type checker.
+  const same: {
+    guard: Same<Answers<'guard'>, Blocking['status']>
+    plan: Same<Answers<'plan'>, Extract<Plan, { variant: 'refused' }>['status']>
+    admit: Same<Answers<'admit'>, Denial['status'] | 499>
+    send: Same<Answers<'send'>, Planned['status']>
+  } = { guard: true, plan: true, admit: true, send: true }
+  t.ok(same)
+  const { answers }: RequestStep = steps.bring
+  // Of sources (`Source`), and of the first token.
+  for (const reason of ['unknown', 'unsatisfiable', 'blocked', 'upstream', 'forged', 'busy', 'late'] as const)
+    t.ok(answers.includes(statusOf[reason]), reason)
+  for (const status of steps.admit.answers) t.ok(answers.includes(status), `${status} of the first token`)
 })
 
 t.test('each step stands where the table says, in the order of the picture', async (t) => {
