@@ -44,7 +44,7 @@ export class Entries {
     const kept = this.#kept.get(id)
     if (kept !== undefined && this.#isFresh(kept, id)) {
       kept.use()
-      if (kept.path === undefined) this.#place(kept)
+      if (kept.blobPath === undefined) this.#place(kept)
       return kept
     }
     return this.#read(id, kept)
@@ -89,7 +89,7 @@ export class Entries {
   /** An entry of which more is known now, before the catalog knows it. */
   replace(entry: Entry, attributes: Attributes): Entry {
     const fresh = new Entry(attributes, entry.generation, entry.stable, this.#onGrow)
-    fresh.path = entry.path
+    fresh.blobPath = entry.blobPath
     this.forget(attributes.id)
     this.#keep(fresh)
     return fresh
@@ -105,7 +105,8 @@ export class Entries {
   /** Finds the blob in the store. Storing a blob does not change the generation, so this is repeated. */
   #place(entry: Entry): void {
     const { digest } = entry.attributes
-    if (digest !== undefined && this.catalog.blobSize(digest) !== undefined) entry.path = this.pathOf(digest)
+    if (digest !== undefined && this.catalog.blobSize(digest) !== undefined)
+      entry.blobPath = this.pathOf(digest)
   }
 
   /**

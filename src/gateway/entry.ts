@@ -85,8 +85,11 @@ const headObjectBytes = 400
 export class Entry {
   readonly contentType: string
   readonly entityTag: string | undefined
-  /** Path of the blob; undefined where the store does not hold it. */
-  path: string | undefined
+  /**
+   * Path of the file of the blob; undefined where the store does not hold the blob. Small blobs lie in a segment (`place`), and
+   * have no file there.
+   */
+  blobPath: string | undefined
   /** State of the file when its bytes were checked against its digest. */
   sound: FileState | undefined
   /** Place of the payload in the segments, by their index at its commit `placeAt`; undefined: not there. */

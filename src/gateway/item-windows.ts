@@ -131,7 +131,7 @@ export class ItemWindows {
   /** The bundle that the item lies in, where it is in the store and somebody vouches for it. */
   #rootOf({ rootId }: ItemPlace): Entry | undefined {
     const root = this.parts.entries.get(rootId)
-    if (root?.path === undefined) return undefined
+    if (root?.blobPath === undefined) return undefined
     const { verified, trusted, digest } = root.attributes
     return digest !== undefined && (verified || trusted) ? root : undefined
   }

@@ -66,7 +66,7 @@ export class Locator {
   }
 
   #readable(entry: Entry): StoredContent | undefined {
-    const content = entry.path === undefined ? undefined : this.#open(entry, entry.path)
+    const content = entry.blobPath === undefined ? undefined : this.#open(entry, entry.blobPath)
     return content === 'unreadable' ? undefined : content
   }
 
@@ -86,13 +86,13 @@ export class Locator {
     if (entry === undefined) return { at: 'nowhere', absentAt: this.entries.absentAt }
     // A copy that must not be served is none: the item is looked for elsewhere.
     if (this.guard?.hasBlockedCopy(entry) === true) return { at: 'nowhere' }
-    if (entry.path === undefined) return this.#inBundle(entry, onUnchecked)
-    const content = this.#open(entry, entry.path)
+    if (entry.blobPath === undefined) return this.#inBundle(entry, onUnchecked)
+    const content = this.#open(entry, entry.blobPath)
     // The fetcher tries to open it again, and fetches from the sources where it cannot either.
     if (content === 'unreadable') return { at: 'catalog', entry }
     if (content === undefined) {
       // The file was removed by hand, or after the catalog was read.
-      entry.path = undefined
+      entry.blobPath = undefined
       return { at: 'catalog', entry }
     }
     if (entry.isSound(content, this.sound)) return { at: 'store', entry, content, sound: true }
@@ -155,7 +155,7 @@ export class Locator {
    */
   async check(entry: Entry): Promise<boolean> {
     const { digest, id } = entry.attributes
-    if (entry.path === undefined) await this.#windows.check(entry)
+    if (entry.blobPath === undefined) await this.#windows.check(entry)
     const content = this.#readable(entry)
     if (digest === undefined || content === undefined) return true
     if (content instanceof SegmentContent) {
@@ -183,7 +183,7 @@ export class Locator {
       return true
     }
     // Small payloads lie in a segment: a path below blobs/ would name a file that is not there.
-    const where = stamp === undefined ? { segment: entry.place?.segment } : { path: entry.path }
+    const where = stamp === undefined ? { segment: entry.place?.segment } : { path: entry.blobPath }
     const details = { data: id, digest: Buffer.from(digest).toString('base64url'), ...where }
     if (outcome)
       this.log.error(details, 'a blob does not have the size on record; its content is fetched again')

@@ -135,7 +135,7 @@ export class ManifestHandler {
     path: string,
     opened: OpenedContent,
   ): Promise<void> {
-    const { attributes, content, window, text } = opened
+    const { attributes, content, span, text } = opened
     const { size } = attributes
     let found: Awaited<ReturnType<Manifests['resolve']>> | undefined
     try {
@@ -143,7 +143,7 @@ export class ManifestHandler {
         this.delivery.refuse(exchange, tooLarge)
         return
       }
-      if (window.start === 0 && window.end >= size) {
+      if (span.start === 0 && span.end >= size) {
         // The last byte becomes ready only when all bytes are here and were checked.
         const isWhole = size === 0 || (await content.ready(size - 1, size))
         found = isWhole

@@ -30,7 +30,7 @@ export interface Provenance extends Trail {
   readonly originRelease?: string
 }
 
-/** Inclusive byte window of the payload. */
+/** A window of the payload in bytes; `end` is its last byte, as in a Range header. */
 export interface Window {
   readonly start: number
   readonly end: number

@@ -158,7 +158,7 @@ t.test('one file far away, and one that is content of the chain', async (t) => {
       const slow = new Set<number>()
       return Promise.resolve({
         attributes,
-        window: whole,
+        span: whole,
         source: 'test',
         trusted: false,
         text: { reader: 1 },
@@ -289,7 +289,7 @@ function contentOf(bytes: Buffer): ContentSource {
     open: ({ id }) =>
       Promise.resolve({
         attributes: { id, size: bytes.length, verified: false, trusted: false },
-        window: { start: 0, end: bytes.length },
+        span: { start: 0, end: bytes.length },
         source: 'test',
         trusted: false,
         text: { reader: 1 },

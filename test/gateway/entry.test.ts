@@ -53,7 +53,7 @@ t.test('an entry is read once, until the catalog says that something changed', a
   const entries = new Entries(on.catalog, pathOf, new Tip(), bounds)
   const id = on.put()
   const first = entries.get(id)
-  t.ok(first?.path)
+  t.ok(first?.blobPath)
   t.equal(entries.get(id), first)
   t.equal(on.reads, 1)
   on.moved += 1
@@ -88,9 +88,9 @@ t.test('a blob that is stored without a change in the catalog is noticed', async
   const id = on.put()
   const { blobs } = on
   on.blobs = new Set()
-  t.equal(entries.get(id)?.path, undefined)
+  t.equal(entries.get(id)?.blobPath, undefined)
   on.blobs = blobs
-  t.ok(entries.get(id)?.path)
+  t.ok(entries.get(id)?.blobPath)
 })
 
 t.test('the least used entries are dropped first, and unknown ids take no room', async (t) => {

@@ -32,7 +32,7 @@ async function scene(t: Test, bandSays: (right: Hints) => Hints | undefined, els
       return {
         attributes,
         content,
-        window: { start: 0, end: body.length },
+        span: { start: 0, end: body.length },
         source: 'chunks',
         trusted: true,
         text: { reader: 1 },

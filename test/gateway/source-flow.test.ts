@@ -277,7 +277,7 @@ t.test('what a source opens for a client that left is closed', async (t) => {
         closed += 1
       },
     },
-    window: { start: 0, end: body.length },
+    span: { start: 0, end: body.length },
     source: 'slow',
     trusted: true,
     text: { reader: 1 },

@@ -48,7 +48,7 @@ t.test('small payloads of a gateway are read in their segment, and nothing is le
     if (isRefusal(opened)) throw new Error(opened.message)
     t.ok(opened.content instanceof SegmentContent)
     t.same(opened.text, { digest: sha256(body) })
-    t.same(opened.window, { start: 0, end: body.length })
+    t.same(opened.span, { start: 0, end: body.length })
     t.ok((await drain(opened.content, 0, body.length)).equals(body))
     opened.content.close()
   }

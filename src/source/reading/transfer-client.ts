@@ -18,8 +18,8 @@ import type { ProgressListener } from './progress-table.js'
 export interface OpenedContent {
   readonly attributes: Attributes
   readonly content: Content
-  /** Payload bytes that `content` can give, `end` exclusive: all of them but for windows. */
-  readonly window: { readonly start: number; readonly end: number }
+  /** Payload bytes that `content` can give, `end` exclusive (unlike in a `Window`): all of them, or the requested window. */
+  readonly span: { readonly start: number; readonly end: number }
   /** Which source brings it, e.g. `trusted-gateways`; `cache` where it was in the store after all. */
   readonly source: string
   readonly trusted: boolean
@@ -105,7 +105,7 @@ export class TransferClient {
     return {
       attributes,
       content: this.grow(reply),
-      window: { start: base, end: base + sizeBytes },
+      span: { start: base, end: base + sizeBytes },
       source,
       trusted,
       text: { reader },
@@ -121,8 +121,8 @@ export class TransferClient {
       // No descriptor or no memory is left: as where its segment went meanwhile.
     }
     if (content === undefined) return refuse('busy', 'self', 'the payload cannot be read now')
-    const window = { start: 0, end: place.sizeBytes }
-    const opened = { attributes, content, window, source, trusted, text: { digest } }
+    const span = { start: 0, end: place.sizeBytes }
+    const opened = { attributes, content, span, source, trusted, text: { digest } }
     return hops === undefined ? opened : { ...opened, hops }
   }
 
