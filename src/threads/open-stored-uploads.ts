@@ -45,7 +45,7 @@ export interface StoredNews {
 export function openStoredUploads(
   { settings }: Pick<UploadGiven, 'settings'>,
   { meters, log: logger, bundler }: UploadTools,
-  { uploads, itemLog: intake, storing, entering }: UploadRecords,
+  { uploads, itemLog, storing, entering }: UploadRecords,
   signing: Pick<Signing, 'receipt'>,
   { onBrought, onRecovered, leaveSales }: StoredNews,
 ): StoredUploads | undefined {
@@ -66,7 +66,7 @@ export function openStoredUploads(
       network: settings.server.network,
       node: nodeName(settings),
       uploads,
-      log: intake,
+      log: itemLog,
       seen: storing.seen,
       unstored: storing.unstored,
       secret: async () => {
@@ -75,7 +75,7 @@ export function openStoredUploads(
       },
       onRecovered,
       leaveSales,
-      takeUp: (items) => onBrought(takeUpBrought(items, intake, entering)),
+      takeUp: (items) => onBrought(takeUpBrought(items, itemLog, entering)),
       betweenRounds: bundler.betweenRounds,
       ...(takeover === undefined ? {} : { takeover }),
       count: countOf(meters),

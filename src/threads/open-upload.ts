@@ -16,10 +16,10 @@ import { serviceMetricsRoutes } from '../routes/service-metrics.js'
 import { serviceHost } from '../serving/service-host.js'
 import { Bundles } from '../upload/bundling/bundle-records.js'
 import { Bundler } from '../upload/bundling/bundler.js'
-import { servicePage } from '../upload/calls/service-page.js'
+import { serviceInfo, servicePage } from '../upload/calls/service-page.js'
+import { uploadHostRoutes } from '../upload/calls/upload-call.js'
 import { uploadPage } from '../upload/calls/upload-page.js'
-import { serviceInfo, uploadHostRoutes, uploadParameters } from '../upload/calls/upload-service.js'
-import { uploadShapes } from '../upload/calls/upload-shapes.js'
+import { uploadParameters, uploadShapes } from '../upload/calls/upload-shapes.js'
 import { announceLogged } from '../upload/news/read-announcement.js'
 import { Sandbox } from '../upload/news/upload-sandbox.js'
 import { uploadSecret } from '../upload/parts/upload-secret.js'
@@ -163,7 +163,7 @@ function openEndpoints(parts: UploadParts): UploadEndpoints {
   const { given, tools, records, accepting, room, clients, blockedOwners, address, shared } = parts
   const { settings } = given
   const { uploads: rules, server } = settings
-  const { uploads, pools, sales, itemLog: intake } = records
+  const { uploads, pools, sales, itemLog } = records
   const { credits, usdc, service, height } = accepting
   const shown = shownOf(parts)
   const sandbox = sandboxRules(settings)
@@ -173,7 +173,7 @@ function openEndpoints(parts: UploadParts): UploadEndpoints {
     pools,
     sales,
     intake: accepting.intake,
-    log: intake,
+    log: itemLog,
     ...(credits === undefined ? {} : { credits }),
     ...(usdc === undefined ? {} : { usdc }),
     ...(service === undefined ? {} : { service }),
@@ -220,7 +220,7 @@ function openBundling(parts: UploadParts, { open }: UploadEndpoints): Bundling {
   const { given, tools, records, accepting, address } = parts
   const { settings, ports } = given
   const { log, meters, modulus } = tools
-  const { uploads, pools, news, webhooks, itemLog: intake } = records
+  const { uploads, pools, news, webhooks, itemLog } = records
   const { chain, signing, announcer } = accepting
   const height = (): number | undefined => accepting.height.known
   const sandbox = sandboxRules(settings)
@@ -237,7 +237,7 @@ function openBundling(parts: UploadParts, { open }: UploadEndpoints): Bundling {
     },
     uploads,
     bundles,
-    log: intake,
+    log: itemLog,
     logFolder: uploadFolders(settings).log,
     chain,
     broadcast,
@@ -259,7 +259,7 @@ function openBundling(parts: UploadParts, { open }: UploadEndpoints): Bundling {
   const desk = new UploadsDesk({ uploads, bundles, ...lines })
   const announced = news === undefined ? {} : { news }
   const removing =
-    sandbox && new Sandbox({ uploads, log: intake, announcer, clock: systemClock, ...sandbox, ...announced })
+    sandbox && new Sandbox({ uploads, log: itemLog, announcer, clock: systemClock, ...sandbox, ...announced })
   return {
     desk,
     start: () => {

@@ -77,7 +77,7 @@ export function openUploadAccepting(
   blockedOwners: ReadonlySet<string>,
 ): UploadAccepting {
   const { log, closing, modulus } = tools
-  const { uploads, sales, itemLog: intake } = records
+  const { uploads, sales, itemLog } = records
   const lines = openLines(given, tools, records)
   const { chain, height, signing, announcer, verdicts } = lines
   const inBlock = openChainItems(given)
@@ -86,16 +86,16 @@ export function openUploadAccepting(
   const money = openMoney(given, tools, records, known.scan)
   const { charging, sharing } = money
   const bought = sellerOf(money)
-  const openSales = new OpenSales({ sales, log: intake, ...watching, ...bought })
+  const openSales = new OpenSales({ sales, log: itemLog, ...watching, ...bought })
   const stored = openStoredUploads(given, tools, records, signing, {
     onBrought: (items) => taken(given, items, { inner, charging, announcer, scan: known.scan }),
     onRecovered: () => recovered(records, charging),
-    leaveSales: (isLost) => itemIntake.leaveSales(isLost),
+    leaveSales: (isLost) => intake.leaveSales(isLost),
   })
   if (stored === undefined) recovered(records, charging)
   const inner = innerItems(given, tools, records, { verdicts, announcer, blockedOwners })
   known.start()
-  const itemIntake = new ItemIntake({
+  const intake = new ItemIntake({
     ...newsOf(given, records, modulus),
     onAccepted: accepted(tools, inner, known.scan),
     ...known,
@@ -114,7 +114,7 @@ export function openUploadAccepting(
   })
   return {
     ...bought,
-    intake: itemIntake,
+    intake,
     announcer,
     openSales,
     signing,
@@ -125,7 +125,7 @@ export function openUploadAccepting(
     async close() {
       await Promise.all([inner.stopped(), known.stopped()])
       await stored?.close()
-      await itemIntake.stopped()
+      await intake.stopped()
       await Promise.all([lines.close(), money.close(), inBlock.close()])
     },
   }

@@ -113,7 +113,7 @@ export async function openUploadRecords(given: UploadGiven, tools: UploadTools):
   const entering = { uploads, sales, pools, log, onLost, isListed: sharedItems !== undefined }
   const storing = storingOf(settings)
   const parts = storing === undefined ? entering : { ...entering, storing }
-  const { log: intake, lost } = await openIntake(logFolder, parts)
+  const { log: itemLog, lost } = await openIntake(logFolder, parts)
   // Of a disk that is new, or was lost, the store may have more.
   if (storing === undefined || NodeClaim.nameIn(uploads) !== undefined) marks?.allBrought()
   return {
@@ -127,7 +127,7 @@ export async function openUploadRecords(given: UploadGiven, tools: UploadTools):
     receiptNews,
     entering,
     storing,
-    itemLog: intake,
+    itemLog,
     lost,
     onRecovered: () => marks?.allBrought(),
   }

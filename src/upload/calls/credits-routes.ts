@@ -4,7 +4,7 @@ import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
 import type { CreditsPort } from '../../payment/credits-port.js'
 import { textAnswer, type UploadAnswer } from './upload-answers.js'
-import type { UploadRoute } from './upload-service.js'
+import type { UploadRoute } from './upload-call.js'
 import { uploaderAddress } from './uploader.js'
 
 /** The calls of the payment service that these routes need. */

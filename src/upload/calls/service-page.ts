@@ -1,4 +1,6 @@
 import { cardsOf, type HtmlPage, inHtml, makePage, sizeInWords } from '../../http/page.js'
+import type { FreeRules } from '../records/free-pools.js'
+import { receiptVersion } from '../records/receipt.js'
 
 export interface ServicePageFacts {
   /** Host or URL of the gateway that serves what was taken; '': none is known. */
@@ -46,4 +48,28 @@ onto the chain.</p>
 <li><a href="/openapi.json">openapi.json</a>: all paths</li>
 </ul></section>`,
   )
+}
+
+/** The content of `/info`: the address of the service's wallet, where its items are served, and its limits, in bytes. */
+export function serviceInfo(
+  given: {
+    readonly gateway: string
+    readonly free: FreeRules
+    readonly itemMaxBytes: number
+    readonly sandbox?: { readonly keepMs: number }
+  },
+  address: string,
+  gateways: readonly string[],
+): object {
+  const { gateway, free, itemMaxBytes, sandbox } = given
+  return {
+    version: receiptVersion,
+    addresses: { arweave: address },
+    gateway,
+    gateways,
+    freeUploadLimitBytes: free.itemMaxBytes,
+    freeTier: { lifetimeBytes: free.walletBytes, ipBytes: free.rangeBytes, maxItemBytes: free.itemMaxBytes },
+    limits: { maxItemBytes: itemMaxBytes },
+    ...(sandbox === undefined ? {} : { sandbox: { keepSeconds: sandbox.keepMs / 1000 } }),
+  }
 }

@@ -4,7 +4,7 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { type Health, lifeOf } from '../../http/life.js'
 import type { CreditsPort } from '../../payment/credits-port.js'
 import { jsonAnswer, type UploadAnswer } from './upload-answers.js'
-import type { UploadRoute } from './upload-service.js'
+import type { UploadRoute } from './upload-call.js'
 
 export interface UploadHealthParts {
   readonly clock: Clock

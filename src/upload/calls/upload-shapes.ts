@@ -1,4 +1,4 @@
-import type { Shapes } from '../../http/openapi.js'
+import type { PathParameters, Shapes } from '../../http/openapi.js'
 import type { BodyShape, Schema, Shape } from '../../http/operation.js'
 import {
   amount,
@@ -193,4 +193,29 @@ export const uploadShapes: Shapes = {
       return [`${method} /v1${path === '/' ? '' : path}`, shape]
     }),
   ),
+}
+
+const anId = 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'
+
+/** What may stand in braces in a path of the upload service, and in the query. */
+export const uploadParameters: PathParameters = {
+  id: { description: 'Id of a data item', example: anId },
+  uploadId: {
+    description: 'Name of an upload in parts',
+    example: '00000000-0000-4000-8000-000000000000',
+  },
+  offset: { description: 'Where the part begins in the item, in bytes', example: '0' },
+  chunkSize: { description: 'Bytes of all parts but the last, from 5 MiB to 500 MiB', example: '5242880' },
+  totalBytes: { description: 'Bytes of the whole item, where it is paid for in USDC', example: '1000' },
+  address: {
+    description: 'A wallet: whose credits are shown, or that gets back what is not used',
+    example: anId,
+  },
+  signatureType: { description: 'How that wallet signs: a number', example: '1' },
+  byteCount: { description: 'Bytes of the whole signed item', example: '107520' },
+  network: { description: 'A chain, which decides nothing', example: 'base' },
+  tags: { description: 'How many tags the item will have', example: '2' },
+  contentType: { description: 'Type of the data', example: 'text/plain' },
+  script: { description: 'Name of a file of the upload page', example: 'page.js' },
+  token: { description: 'A currency, which decides nothing but for kyve', example: 'arweave' },
 }

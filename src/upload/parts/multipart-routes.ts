@@ -1,5 +1,5 @@
 import type { Clients } from '../../admission/clients.js'
-import type { UploadRoute } from '../calls/upload-service.js'
+import type { UploadRoute } from '../calls/upload-call.js'
 import { uploaderOf } from '../calls/uploader.js'
 import type { Multipart } from './multipart.js'
 

@@ -2,7 +2,7 @@ import type { Request } from '../../http/exchange.js'
 import type { HtmlPage } from '../../http/page.js'
 import { htmlType, takesPages } from '../../http/small-answer.js'
 import { jsonAnswer, type UploadAnswer } from '../calls/upload-answers.js'
-import type { UploadRoute } from '../calls/upload-service.js'
+import type { UploadRoute } from '../calls/upload-call.js'
 import type { ResumableUploads } from './resumable.js'
 
 export interface UploadPlaceParts {

@@ -1,11 +1,9 @@
+/** Requests to the upload service: their routes, and the way from a route's answer to the socket. */
 import { type Id, parseId } from '../../format/id.js'
 import type { Reply, Request } from '../../http/exchange.js'
-import type { PathParameters } from '../../http/openapi.js'
 import type { Operation, Operations } from '../../http/operation.js'
 import { answerSmall, textType } from '../../http/small-answer.js'
 import type { Route } from '../../serving/route.js'
-import type { FreeRules } from '../records/free-pools.js'
-import { receiptVersion } from '../records/receipt.js'
 import { diskAnswer, fixedAnswers, type UploadAnswer } from './upload-answers.js'
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'HEAD' | 'DELETE'
@@ -25,30 +23,6 @@ export interface UploadRoute extends Omit<Operation, 'methods'> {
     parameters: Readonly<Record<string, string>>,
     reply: Pick<Reply, 'inform'>,
   ): UploadAnswer | Promise<UploadAnswer>
-}
-
-/** The content of `/info`: the address of the service's wallet, where its items are served, and its limits, in bytes. */
-export function serviceInfo(
-  given: {
-    readonly gateway: string
-    readonly free: FreeRules
-    readonly itemMaxBytes: number
-    readonly sandbox?: { readonly keepMs: number }
-  },
-  address: string,
-  gateways: readonly string[],
-): object {
-  const { gateway, free, itemMaxBytes, sandbox } = given
-  return {
-    version: receiptVersion,
-    addresses: { arweave: address },
-    gateway,
-    gateways,
-    freeUploadLimitBytes: free.itemMaxBytes,
-    freeTier: { lifetimeBytes: free.walletBytes, ipBytes: free.rangeBytes, maxItemBytes: free.itemMaxBytes },
-    limits: { maxItemBytes: itemMaxBytes },
-    ...(sandbox === undefined ? {} : { sandbox: { keepSeconds: sandbox.keepMs / 1000 } }),
-  }
 }
 
 /** Below which all paths are answered, too. */
@@ -145,29 +119,4 @@ function send(request: Request, reply: Reply, first: string, answer: UploadAnswe
 /** The id in a path; undefined where there is none. */
 export function idIn(parameters: Readonly<Record<string, string>>): Id | undefined {
   return parseId(parameters.id ?? '')
-}
-
-const anId = 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA'
-
-/** What may stand in braces in a path of the upload service, and in the query. */
-export const uploadParameters: PathParameters = {
-  id: { description: 'Id of a data item', example: anId },
-  uploadId: {
-    description: 'Name of an upload in parts',
-    example: '00000000-0000-4000-8000-000000000000',
-  },
-  offset: { description: 'Where the part begins in the item, in bytes', example: '0' },
-  chunkSize: { description: 'Bytes of all parts but the last, from 5 MiB to 500 MiB', example: '5242880' },
-  totalBytes: { description: 'Bytes of the whole item, where it is paid for in USDC', example: '1000' },
-  address: {
-    description: 'A wallet: whose credits are shown, or that gets back what is not used',
-    example: anId,
-  },
-  signatureType: { description: 'How that wallet signs: a number', example: '1' },
-  byteCount: { description: 'Bytes of the whole signed item', example: '107520' },
-  network: { description: 'A chain, which decides nothing', example: 'base' },
-  tags: { description: 'How many tags the item will have', example: '2' },
-  contentType: { description: 'Type of the data', example: 'text/plain' },
-  script: { description: 'Name of a file of the upload page', example: 'page.js' },
-  token: { description: 'A currency, which decides nothing but for kyve', example: 'arweave' },
 }
