@@ -94,10 +94,11 @@ export interface Credits {
   credit(address: string, payment: string, tokens: number): Promise<'credited' | 'known'>
 }
 
-/** The same for who sells something else than egress: what it buys follows from what was paid. */
+/** Where settled money goes: into buckets (`Credits`), or into what a payment service sells (`creditSettled`). */
 export interface SettledCredits {
+  /** As `Credits.credit`. `beneficiary`: as in `PaymentOrder`. */
   credit(
-    address: string,
+    beneficiary: string,
     payment: string,
     tokens: number,
     settled: SettledPayment,
@@ -133,8 +134,8 @@ export interface Payments {
    */
   pay(charge: Charge, client: string): Promise<Paid | Denial> | undefined
   /**
-   * The same without an answer to pay for: as many tokens as the amount buys, for the bucket of `client`. That is an address in
-   * the path of the top-up route; the payer may be anybody. `asker`: address of the client that sends the request.
+   * The same without an answer to pay for: a top-up, for `beneficiary` (as in `PaymentOrder`), which the path of the top-up
+   * route names. The payer may be anybody. `asker`: address of the client that sends the request.
    */
-  topUp(request: Request, client: string, asker: string): Promise<Paid | Denial> | undefined
+  topUp(request: Request, beneficiary: string, asker: string): Promise<Paid | Denial> | undefined
 }

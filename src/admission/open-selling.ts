@@ -4,8 +4,8 @@ import type { Meters } from '../actor/meter.js'
 import type { Request } from '../http/exchange.js'
 import { x402Routes } from './paid-routes.js'
 import { type OfferOptions, Offers } from './payment-offer.js'
+import { PaymentRecords, type PaymentRow } from './payment-records.js'
 import { Paywall, type PaywallOptions } from './paywall.js'
-import { PaymentLedger, type PaymentRow } from './settlement-ledger.js'
 import { type CashierReply, type CashierRequest, Kinds } from './settlement-messages.js'
 import { inUsdc } from './token-price.js'
 import { X402 } from './x402.js'
@@ -16,7 +16,7 @@ export interface EdgePayments {
   readonly paywall: Omit<PaywallOptions, 'pathPrefix'>
   readonly kinds: SharedArrayBuffer
   /** Folder of the records; read only here. */
-  readonly ledgerPath: string
+  readonly recordsPath: string
 }
 
 /** The payments of an edge thread. */
@@ -34,7 +34,7 @@ export interface Selling {
 
 /** The payments of one edge thread. The cashier's thread must be up: it makes the folder of the records. */
 export function openPayments(
-  { offer, paywall: looks, kinds, ledgerPath }: EdgePayments,
+  { offer, paywall: looks, kinds, recordsPath }: EdgePayments,
   given: {
     readonly cashier: Address<CashierRequest, CashierReply>
     readonly pathPrefix: string
@@ -48,7 +48,7 @@ export function openPayments(
   const offers = new Offers(offer, new Kinds(kinds))
   const paywall = new Paywall(offers, { ...looks, pathPrefix })
   const payments = new X402({ offers, cashier, paywall, clock, meters })
-  const ledger = new PaymentLedger(ledgerPath)
+  const records = new PaymentRecords(recordsPath)
   return {
     payments,
     routes: x402Routes({ pathPrefix, payments, paywall, clientOf }),
@@ -58,7 +58,7 @@ export function openPayments(
       minimum: offer.tariff.minimum,
       perGiB: inUsdc(offers.price.units(2 ** 30)),
     },
-    recent: (max) => ledger.recent(max),
-    close: () => ledger.close(),
+    recent: (max) => records.recent(max),
+    close: () => records.close(),
   }
 }

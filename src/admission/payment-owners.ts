@@ -12,9 +12,9 @@ export type Ownership = 'ours' | 'other' | 'unreachable'
 export interface PaymentOwners {
   /**
    * Durable when it resolves. The same answer each time, until `untilMs` (since 1970): it must not be possible to settle the
-   * payment after that. `client`: whose it will be, as in `PaymentOrder`.
+   * payment after that. `beneficiary`: as in `PaymentOrder`.
    */
-  own(payment: string, untilMs: number, client: string): Promise<Ownership>
+  own(payment: string, untilMs: number, beneficiary: string): Promise<Ownership>
 }
 
 /** What is recorded of a payment. `purpose`: what it may buy there; absent: anything. */
@@ -24,27 +24,27 @@ export interface PaymentOwner {
 }
 
 /** Records the owner of a payment where it has none; resolves with what is recorded. */
-export type OwnerQuestion = (
+export type RecordOwner = (
   claim: PaymentOwner & { readonly payment: string; readonly untilMs: number },
 ) => Promise<PaymentOwner | Refusal>
 
-/** The decision is made elsewhere: by the payment service that has the same wallet. */
-export class RemoteOwners implements PaymentOwners {
+/** The owners that the payment service with this wallet has recorded (`OwnedPayments`), here or in another program. */
+export class RecordedOwners implements PaymentOwners {
   /**
-   * `name`: of all that put what is paid in the same place; may reject with `BucketsUnreachable`. `purposeOf`: what a client's
-   * payment buys; absent: payments are not bound to anything.
+   * `name`: of all that put what is paid in the same place; may reject with `BucketsUnreachable`. `purposeOf`: what a payment
+   * for this beneficiary buys; absent: payments are not bound to anything.
    */
   constructor(
-    private readonly ask: OwnerQuestion,
+    private readonly record: RecordOwner,
     private readonly name: () => Promise<string>,
-    private readonly purposeOf: (client: string) => string | undefined = () => undefined,
+    private readonly purposeOf: (beneficiary: string) => string | undefined = () => undefined,
   ) {}
 
-  async own(payment: string, untilMs: number, client: string): Promise<Ownership> {
+  async own(payment: string, untilMs: number, beneficiary: string): Promise<Ownership> {
     const owner = await this.#name()
     if (owner === undefined) return 'unreachable'
-    const purpose = this.purposeOf(client)
-    const decision = await this.ask({
+    const purpose = this.purposeOf(beneficiary)
+    const decision = await this.record({
       payment,
       owner,
       untilMs,

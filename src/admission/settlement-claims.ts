@@ -1,28 +1,28 @@
 import type { PaymentOrder } from './settlement-messages.js'
 
-/** What is known of a payment among the gateways that fill the same buckets. */
+/** What is known of a payment among the services that credit the same. */
 export type ClaimState =
-  /** Its tokens are in a bucket. */
+  /** It is credited. */
   | 'credited'
-  /** Another gateway requested its settlement a moment ago, and may still be waiting for it. */
+  /** Another service requested its settlement a moment ago, and may still be waiting for it. */
   | 'asked'
-  /** Another gateway requested it and did not record how it ended: it may have died. */
+  /** Another service requested it and did not record how it ended: it may have died. */
   | 'left'
-  /** No other gateway requested it. */
+  /** No other service requested it. */
   | 'nobody'
 
 /**
- * Gateways that fill the same buckets share which settlements they request. That a payment moved on chain does not
- * show whose buckets it filled: a gateway with the same wallet but other buckets may have requested it. Each call
- * rejects where the claims cannot be reached now.
+ * Services that credit the same share which settlements they request: gateways that fill the same buckets, and payment services
+ * with one ledger. That a payment moved on chain does not show where it was credited: a service with the same wallet, but other
+ * buckets, may have requested it. Each call rejects where the claims cannot be reached now.
  */
 export interface SettlementClaims {
   /** The name that all of them have in common. */
   house(): Promise<string>
-  /** This gateway is about to request the settlement. */
+  /** This service is about to request the settlement. */
   ask(order: PaymentOrder): Promise<void>
-  /** The settlement that this gateway requested certainly moved nothing. */
+  /** The settlement that this service requested certainly moved nothing. */
   clear(payment: string): Promise<void>
-  /** The requests of the other gateways. */
+  /** The requests of the other services. */
   look(payment: string): Promise<ClaimState>
 }

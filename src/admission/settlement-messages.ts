@@ -1,6 +1,9 @@
-/** Requests of edge threads to the cashier, the one actor that settles payments. */
+/**
+ * Messages to the cashier, the one actor that settles payments. A gateway's edge threads send them for readers. A payment service
+ * has a cashier of its own on its thread, which settles top-ups and sales of items.
+ */
 
-/** A payment that was checked on the edge thread (except its signature), with the data for the facilitator. Plain data. */
+/** A payment whose terms were checked (not its signature yet: `X402`), with the data for the facilitator. Plain data. */
 export interface PaymentOrder {
   /** Names the payment: chain, payer and nonce; lower case. */
   readonly payment: string
@@ -14,14 +17,17 @@ export interface PaymentOrder {
   readonly payer: string
   /** Smallest units of USDC. */
   readonly units: string
-  /** Tokens that it buys. */
+  /** Tokens that it buys, where it pays for reading; else of no use. */
   readonly tokens: number
   /** Seconds; it cannot be settled any more after that. */
   readonly validBefore: number
   /** The requested resource, for the operator's list. */
   readonly resource: string
-  /** Whose bucket gets the tokens. */
-  readonly client: string
+  /**
+   * Who or what gets the settled money. In a gateway: the address of the client whose bucket is filled. In a payment service: a
+   * wallet that is topped up, or a sale of an item as one text (`saleBeneficiaryOf`).
+   */
+  readonly beneficiary: string
   /** Address of the client that brought it, as limits go by: it has a share of what is done at once. Never kept. */
   readonly asker: string
   /** Body of the facilitator's /verify and /settle (JSON). */
@@ -34,7 +40,7 @@ export type CashierRequest =
   | { readonly look: PaymentOrder }
 
 export type CashierReply =
-  /** The money has moved and the tokens are in a bucket. `tokens` is what this payment bought when it was first seen. */
+  /** The money has moved and is credited. `tokens` is what this payment bought when it was first seen. */
   | { readonly state: 'settled'; readonly tokens: number; readonly transaction: string }
   /** No money has moved, by the facilitator's answer. `reason` is one of the known codes. */
   | { readonly state: 'refused'; readonly stage: 'verify' | 'settle'; readonly reason: string }

@@ -1,4 +1,4 @@
-import type { PaymentRecord } from './settlement-ledger.js'
+import type { PaymentRecord } from './payment-records.js'
 import { type CashierReply, type PaymentOrder, settleFailed } from './settlement-messages.js'
 
 /** Facilitators' reasons for a used nonce: used by us before a crash, or by somebody who submitted the payment first. */

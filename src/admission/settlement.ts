@@ -11,8 +11,8 @@ import { KindsLearner } from './kinds-learner.js'
 import { Lanes } from './lanes.js'
 import { PaymentLooks } from './payment-looks.js'
 import type { Ownership, PaymentOwners } from './payment-owners.js'
+import type { PaymentRecord, PaymentRecords } from './payment-records.js'
 import type { SettlementClaims } from './settlement-claims.js'
-import type { PaymentLedger, PaymentRecord } from './settlement-ledger.js'
 import {
   type CashierOptions,
   type CashierReply,
@@ -26,10 +26,10 @@ import { SharedSettlement } from './shared-settlement.js'
 import { Signers } from './signers.js'
 
 export interface CashierParts {
-  readonly ledger: PaymentLedger
+  readonly records: PaymentRecords
   readonly facilitator: Pick<Facilitator, 'verify' | 'settle' | 'supported'>
   readonly credits: SettledCredits
-  /** Gateways that fill the same buckets; absent: there are none. */
+  /** Others that credit the same: gateways with these buckets, services with this ledger. Absent: there are none. */
   readonly claims?: SettlementClaims
   /** Others that sell something else with the same wallet; absent: there are none. */
   readonly owners?: PaymentOwners
@@ -84,8 +84,8 @@ export class Cashier {
 
   /** Takes up what an earlier process left, and begins to query what the facilitator supports. Does not wait. */
   start(): void {
-    const { ledger, log, clock } = this.parts
-    for (const record of ledger.unended()) {
+    const { records, log, clock } = this.parts
+    for (const record of records.unended()) {
       log.warn(
         { payment: record.payment, state: record.state },
         'a payment was open at the last stop: it is continued',
@@ -99,18 +99,18 @@ export class Cashier {
       'the disk is full or fails: old payments are kept',
       'old payments are forgotten again',
     )
-    const forget = (): unknown => whileDiskTakes(disk, () => void ledger.forget(clock.now(), forgetMax))
+    const forget = (): unknown => whileDiskTakes(disk, () => void records.forget(clock.now(), forgetMax))
     this.#forgetting = clock.every(60_000, forget)
   }
 
-  /** Answers an edge thread. Never rejects but for bugs. */
+  /** Answers one message (`CashierRequest`). Never rejects but for bugs. */
   async handle(request: CashierRequest): Promise<CashierReply> {
     const { clock, options } = this.parts
     const order = 'pay' in request ? request.pay : request.look
     if (this.#closed) return { state: 'down' }
     // The signature is checked first, because only the payer may learn the state of a payment.
     if (this.#lanes.isShut(order)) return { state: 'busy' }
-    const signed = await this.#signers.check(order, this.parts.ledger.find(order.payment)?.signed)
+    const signed = await this.#signers.check(order, this.parts.records.find(order.payment)?.signed)
     if (this.#closed) return { state: 'down' }
     if (signed === 'busy') return { state: 'busy' }
     if (signed === 'false') {
@@ -128,27 +128,27 @@ export class Cashier {
     const reply = await Promise.race([flight.outcome, late])
     timer?.cancel()
     if (this.#closed) return reply
-    return isSame(this.parts.ledger.find(order.payment), order) ? reply : spent
+    return isSame(this.parts.records.find(order.payment), order) ? reply : spent
   }
 
   /** The record of a payment; undefined: nothing has moved and nothing was requested. */
   find(payment: string): PaymentRecord | undefined {
-    return this.parts.ledger.find(payment)
+    return this.parts.records.find(payment)
   }
 
   /**
-   * Takes up a settlement that another gateway, which fills the same buckets, requested and did not end. One attempt: what it
-   * does not decide is `doubtful`, and may be taken up again. Undefined: it is under way here, or has ended here.
+   * Takes up a settlement that another service, which credits the same, requested and did not end. One attempt: what it does
+   * not decide is `doubtful`, and may be taken up again. Undefined: it is under way here, or has ended here.
    */
   async takeUp(record: PaymentRecord): Promise<PaymentRecord | undefined> {
     const { payment } = record
-    const known = this.parts.ledger.find(payment)
+    const known = this.parts.records.find(payment)
     // What was refused here may have been refused because the other one had it already.
     const isOpen = known === undefined || known.state === 'failed'
     if (this.#closed || this.#flights.has(payment) || !isOpen) return undefined
     this.parts.log.warn({ payment }, 'a payment was left open by another service: it is continued here')
-    await this.#fly(payment, Promise.resolve(), this.#resume(this.parts.ledger.adopt(record), true)).outcome
-    return this.#closed ? undefined : this.parts.ledger.find(payment)
+    await this.#fly(payment, Promise.resolve(), this.#resume(this.parts.records.adopt(record), true)).outcome
+    return this.#closed ? undefined : this.parts.records.find(payment)
   }
 
   /** Stops; settlements that are under way are resumed at the next start. */
@@ -156,12 +156,12 @@ export class Cashier {
     this.#closing.abort()
     this.#learning.close()
     this.#forgetting?.cancel()
-    await this.parts.ledger.close()
+    await this.parts.records.close()
   }
 
   /** Has the facilitator verify whether a payment would settle, unless that is known. */
   #look(order: PaymentOrder): CashierReply | Promise<CashierReply> {
-    const record = this.parts.ledger.find(order.payment)
+    const record = this.parts.records.find(order.payment)
     if (record !== undefined && !isSame(record, order)) return spent
     if (record?.state === 'failed') return refusedReply(record)
     if (record !== undefined || this.#flights.has(order.payment)) return { state: 'made' }
@@ -170,7 +170,7 @@ export class Cashier {
 
   /** The flight of a payment. One that nobody knows waits for its turn: the facilitator gets a request about it. */
   async #flight(order: PaymentOrder): Promise<Flight | CashierReply> {
-    const isNew = !this.#flights.has(order.payment) && this.parts.ledger.find(order.payment) === undefined
+    const isNew = !this.#flights.has(order.payment) && this.parts.records.find(order.payment) === undefined
     if (isNew && (await this.#lanes.turn(order)) !== undefined) return { state: 'busy' }
     if (this.#closed) return { state: 'down' }
     const flight = this.#flights.get(order.payment) ?? this.#begin(order)
@@ -181,8 +181,8 @@ export class Cashier {
 
   /** A new flight, or the answer where there is one already. */
   #begin(order: PaymentOrder): Flight | CashierReply {
-    const { ledger, log } = this.parts
-    const record = ledger.find(order.payment)
+    const { records, log } = this.parts
+    const record = records.find(order.payment)
     if (record !== undefined && !isSame(record, order)) return spent
     if (record?.state === 'settled' && record.credited !== false) return settledReply(record)
     if (record?.state === 'failed') return refusedReply(record)
@@ -223,7 +223,7 @@ export class Cashier {
   }
 
   async #take(order: PaymentOrder, verified: () => void): Promise<CashierReply> {
-    const { facilitator, ledger, clock, log } = this.parts
+    const { facilitator, records, clock, log } = this.parts
     const answer = await facilitator.verify(order.message, order.payer)
     if (answer.verdict === 'nothing') return { state: 'down' }
     const used = answer.verdict === 'invalid' && usedReasons.has(answer.reason)
@@ -237,9 +237,9 @@ export class Cashier {
     if (ownership === 'unreachable') return { state: 'down' }
     if (taken === undefined && !(await this.#shared.ask(order))) return { state: 'down' }
     if (this.#closed) return { state: 'down' }
-    const record = tryWrite(() => ledger.ask(order, clock.now()))
+    const record = tryWrite(() => records.ask(order, clock.now()))
     if (record !== undefined && isRefusal(record)) {
-      // No settlement was requested yet, and no other gateway shall request one.
+      // No settlement was requested yet, and no other service shall request one.
       log.error({ reason: record.message }, 'a payment is not taken: it could not be written down')
       if (taken === undefined) await this.#shared.clear(order)
       return { state: 'down' }
@@ -248,14 +248,14 @@ export class Cashier {
       log.error('the table of payments is full: new payments are refused')
       return { state: 'down' }
     }
-    await ledger.flushed()
+    await records.flushed()
     verified()
     return taken === undefined ? this.#settle(record, false) : this.#settled(record, taken)
   }
 
   /** Whether the payment is ours to take for this, and nobody else's with the same wallet. */
-  async #own({ payment, validBefore, client }: PaymentOrder | PaymentRecord): Promise<Ownership> {
-    return (await this.parts.owners?.own(payment, validBefore * 1000 + ownedMs, client)) ?? 'ours'
+  async #own({ payment, validBefore, beneficiary }: PaymentOrder | PaymentRecord): Promise<Ownership> {
+    return (await this.parts.owners?.own(payment, validBefore * 1000 + ownedMs, beneficiary)) ?? 'ours'
   }
 
   /** Takes up a settlement that an earlier process requested: whether the money has moved is not known. */
@@ -272,7 +272,7 @@ export class Cashier {
 
   /** Requests the settlement until there is a clear answer. `doubtful`: an earlier attempt was left without one. */
   async #settle(record: PaymentRecord, doubtful: boolean, isOnce = false): Promise<CashierReply> {
-    const { facilitator, ledger, clock, witness } = this.parts
+    const { facilitator, records, clock, witness } = this.parts
     const untilMs = clock.monotonic() + this.#patienceMs(record, doubtful)
     let doubt = doubtful
     for (let tries = 0; !this.#closed; tries += 1) {
@@ -281,7 +281,7 @@ export class Cashier {
       if (answer.result === 'settled') return this.#settled(record, answer.transaction)
       if (answer.result === 'refused' && !doubt) return this.#refused(record, answer.reason, untilMs)
       if (answer.result === 'unasked' && !doubt) {
-        if (!(await this.#written(() => ledger.drop(record)))) break
+        if (!(await this.#written(() => records.drop(record)))) break
         await this.#shared.clear(record)
         return { state: 'down' }
       }
@@ -311,11 +311,11 @@ export class Cashier {
   }
 
   /**
-   * The settlement was refused clearly, so that nothing of it moved. The payment counts all the same where another gateway took
-   * it for the same buckets meanwhile.
+   * The settlement was refused clearly, so that nothing of it moved. The payment counts all the same where another service that
+   * credits the same took it meanwhile.
    */
   async #refused(record: PaymentRecord, reason: string, untilMs: number): Promise<CashierReply> {
-    // The own claim is removed first: otherwise two gateways that were both refused would each think that the other
+    // The own claim is removed first: otherwise two services that were both refused would each think that the other
     // one succeeded.
     await this.#shared.clear(record)
     const taken = await this.#shared.takenInTheEnd(record, untilMs, () => this.#closed)
@@ -336,7 +336,7 @@ export class Cashier {
   async #ended(record: PaymentRecord, change: Partial<PaymentRecord>): Promise<PaymentRecord | undefined> {
     let ended = undefined as PaymentRecord | undefined
     await this.#written(() => {
-      ended = this.parts.ledger.end(record, change)
+      ended = this.parts.records.end(record, change)
     })
     return ended
   }
@@ -373,18 +373,21 @@ export class Cashier {
     return ended === undefined ? { state: 'pending' } : refusedReply(ended)
   }
 
-  /** Puts the tokens into the bucket. They were paid for: this goes on until it is done. */
+  /** Credits the settled money to its beneficiary. It was paid: this goes on until it is done. */
   async #credit(record: PaymentRecord): Promise<CashierReply> {
-    const { credits, ledger, log } = this.parts
-    const { payment, units, tokens, client, payer, signed, transaction = '', resource } = record
+    const { credits, records, log } = this.parts
+    const { payment, units, tokens, beneficiary, payer, signed, transaction = '', resource } = record
     for (let tries = 0; !this.#closed; tries += 1) {
       try {
-        await credits.credit(client, payment, tokens, { units, payer, transaction, signed })
+        await credits.credit(beneficiary, payment, tokens, { units, payer, transaction, signed })
         if (this.#closed) break
-        log.info({ payment, units, tokens, client, transaction, resource }, 'a payment was settled')
-        return settledReply(ledger.end(record, { credited: true }))
+        log.info({ payment, units, tokens, beneficiary, transaction, resource }, 'a payment was settled')
+        return settledReply(records.end(record, { credited: true }))
       } catch (error) {
-        log.error({ err: error, payment, tokens, client }, 'paid tokens cannot be credited now: tried again')
+        log.error(
+          { err: error, payment, units, beneficiary },
+          'a settled payment cannot be credited now: tried again',
+        )
       }
       await this.#pause(tries)
     }

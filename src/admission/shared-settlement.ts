@@ -9,7 +9,7 @@ const isOnChain = (seen: MovedOnChain): seen is `0x${string}` | 'early' =>
   seen === 'early' || seen.startsWith('0x')
 
 export interface SharedSettlementParts {
-  /** Absent: nobody else fills these buckets. */
+  /** Absent: nobody else credits the same. */
   readonly claims?: SettlementClaims
   /** Consulted where a facilitator's refusal may be incomplete. */
   readonly witness?: Witness
@@ -17,33 +17,34 @@ export interface SharedSettlementParts {
   readonly log: Log
 }
 
-/** Between two looks at what another gateway does. */
+/** Between two looks at what another service does. */
 const lookEveryMs = 1000
 
 /**
- * Whether a payment whose nonce is used was taken for our buckets, though not by us: only then a transfer on chain
- * may be credited here. Any other transfer to the wallet was requested elsewhere, and was credited there.
+ * Whether a payment whose nonce is used was taken by another service that credits the same: a gateway with these buckets, a
+ * payment service with this ledger. Only then its transfer on chain may be credited here. Any other transfer to the wallet was
+ * requested elsewhere, and was credited there.
  */
 export class SharedSettlement {
   constructor(private readonly parts: SharedSettlementParts) {}
 
-  /** Announces a request of this gateway. False: the others were not reached, so nothing may be requested. */
+  /** Announces a request of this service. False: the others were not reached, so nothing may be requested. */
   async ask(order: PaymentOrder): Promise<boolean> {
     return (await this.#attempt(() => this.parts.claims?.ask(order))) !== 'failed'
   }
 
-  /** The settlement that this gateway requested moved nothing. */
+  /** The settlement that this service requested moved nothing. */
   async clear({ payment }: WitnessedPayment): Promise<void> {
     await this.#attempt(() => this.parts.claims?.clear(payment))
   }
 
-  /** The transaction by which another gateway took it for the same buckets; `asked`: one requested it; undefined: none did. */
+  /** The transaction by which another such service took it; `asked`: one requested it; undefined: none did. */
   async taken(order: WitnessedPayment): Promise<`0x${string}` | 'asked' | undefined> {
     const standing = await this.#standing(order)
     if (standing === 'asked') return 'asked'
     const seen = await this.parts.witness?.moved(order)
     if (seen === undefined || !isOnChain(seen)) return undefined
-    // It counts when its block is final: until then it is as if the other gateway was not done.
+    // It counts when its block is final: until then it is as if the other service was not done.
     if (standing !== 'nobody') return seen === 'early' ? 'asked' : seen
     if (seen === 'early') return undefined
     this.parts.log.error(
@@ -54,7 +55,7 @@ export class SharedSettlement {
     return undefined
   }
 
-  /** The same, when the other gateway is done; `asked` only after `untilMs` (monotonic), or when `isOver`. */
+  /** The same, when the other service is done; `asked` only after `untilMs` (monotonic), or when `isOver`. */
   async takenInTheEnd(
     order: WitnessedPayment,
     untilMs: number,
@@ -74,7 +75,7 @@ export class SharedSettlement {
     const { claims } = this.parts
     if (claims === undefined) return 'nobody'
     const standing = await this.#attempt(() => claims.look(payment))
-    // Where the claims cannot be reached, another gateway may be settling it.
+    // Where the claims cannot be reached, another service may be settling it.
     return standing === undefined || standing === 'failed' ? 'asked' : standing
   }
 

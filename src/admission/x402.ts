@@ -29,8 +29,8 @@ export interface Fault {
   readonly payer?: string
 }
 
-/** The owner of the bucket that is filled, and the client. */
-type Who = Pick<PaymentOrder, 'client' | 'asker'>
+/** Who gets what is paid, and who sends the request. */
+type Who = Pick<PaymentOrder, 'beneficiary' | 'asker'>
 
 /** Facilitators refuse what has less than 6 seconds left; the request takes some of them. */
 const marginSeconds = 8
@@ -45,7 +45,7 @@ export function isTried(outcome: Paid | Denial | Tried): outcome is Tried {
   return typeof outcome === 'string'
 }
 
-/** Payments on one edge thread: offers, the checks that cost next to nothing, and the way to the cashier. */
+/** Payments of requests, on an edge thread or in a payment service: offers, checks that cost next to nothing, the way to the cashier. */
 export class X402 implements Payments {
   readonly #offered: Meter
   readonly #outcomes: Readonly<Record<Outcome, Meter>>
@@ -92,16 +92,21 @@ export class X402 implements Payments {
   pay(charge: Charge, client: string): Promise<Paid | Denial> | undefined {
     const read = paymentOf(charge.request)
     if (read === undefined) return undefined
-    return this.#settled(charge, { client, asker: client }, read, this.parts.offers.quote(charge))
+    return this.#settled(
+      charge,
+      { beneficiary: client, asker: client },
+      read,
+      this.parts.offers.quote(charge),
+    )
   }
 
-  topUp(request: Request, client: string, asker: string): Promise<Paid | Denial> | undefined {
+  topUp(request: Request, beneficiary: string, asker: string): Promise<Paid | Denial> | undefined {
     const charge = { request, bytes: 0, contentType: 'application/json' }
     const read = paymentOf(request)
     if (read === undefined) return undefined
     const quote = this.parts.offers.quote(charge)
     const given = isUnreadable(read) ? quote : this.#freeAmount(quote, read)
-    return this.#settled(charge, { client, asker }, read, given)
+    return this.#settled(charge, { beneficiary, asker }, read, given)
   }
 
   async #settled({ request }: Charge, who: Who, read: ReadPayment, quote: Quote): Promise<Paid | Denial> {

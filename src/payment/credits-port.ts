@@ -1,4 +1,4 @@
-import type { OwnerQuestion } from '../admission/payment-owners.js'
+import type { RecordOwner } from '../admission/payment-owners.js'
 import type { Refusal } from '../format/refusal.js'
 
 /**
@@ -298,7 +298,7 @@ export interface UsdcPort {
   /** The item had so many bytes: spends what they cost of what was paid, and credits the rest where that is much. */
   finish(order: { readonly itemId: string; readonly bytes: number }): Promise<UsdcFinished | Refusal>
   /** Who takes a payment, of all sellers with this wallet, and for what: who is named, unless another one was before. */
-  readonly own: OwnerQuestion
+  readonly own: RecordOwner
   /** What so many bytes cost, in smallest units of USDC. */
   units(bytes: number): Promise<{ readonly units: string; readonly network: string } | Refusal>
 }

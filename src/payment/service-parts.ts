@@ -24,8 +24,8 @@ import type { Oracle } from './prices/oracle.js'
 import { type NetworkPrice, Prices } from './prices/prices.js'
 import { Promotions } from './prices/promotions.js'
 import { Quotes } from './prices/quotes.js'
+import { creditSettled } from './usdc/credit-settled.js'
 import type { OwnedPayments } from './usdc/owned-payments.js'
-import { isSaleClient } from './usdc/sale-clients.js'
 import { type X402Options, X402Processor } from './usdc/x402-processor.js'
 import { X402Sales } from './usdc/x402-sales.js'
 import { X402TopUps } from './usdc/x402-top-ups.js'
@@ -150,8 +150,8 @@ export function buildUsdc(
 ): UsdcSelling | undefined {
   if (x402 === undefined) return undefined
   const parts = { ...x402, ledger, prices, quotes, owned, excluded, clock, log }
-  const processor: X402Processor = new X402Processor(parts, (client, payment, settled) =>
-    isSaleClient(client) ? sales.credit(client, payment, settled) : topUps.credit(client, payment, settled),
+  const processor: X402Processor = new X402Processor(parts, (...order) =>
+    creditSettled(sales, topUps, ...order),
   )
   const topUps = new X402TopUps({ ledger, accounts, quotes }, processor)
   const sales = new X402Sales({ ...parts, reservations }, processor)

@@ -39,7 +39,7 @@ export function edgePayments(
       ...(sessionTokenEndpoint === undefined ? {} : { sessionsAt: sessionTokenEndpoint }),
     },
     kinds,
-    ledgerPath: paymentsFolder(config),
+    recordsPath: paymentsFolder(config),
   }
 }
 

@@ -8,9 +8,9 @@ import { ChainWitness } from '../admission/chain-witness.js'
 import { excluding } from '../admission/excluding.js'
 import { Facilitator } from '../admission/facilitator.js'
 import { openBuckets } from '../admission/open-buckets.js'
-import { RemoteOwners } from '../admission/payment-owners.js'
+import { RecordedOwners } from '../admission/payment-owners.js'
+import { PaymentRecords } from '../admission/payment-records.js'
 import { Cashier } from '../admission/settlement.js'
-import { PaymentLedger } from '../admission/settlement-ledger.js'
 import {
   type CashierReply,
   type CashierRequest,
@@ -86,15 +86,15 @@ export async function openCashier(given: CashierGiven): Promise<OpenThread> {
   )
   const { rpc } = rpcOf(settings, network)
   const witness = rpc && new ChainWitness({ ...rpc, usdc, wallet, limitMs: verifyMs }, systemClock)
-  const ledger = new PaymentLedger(paymentsFolder(settings))
-  const claims = buckets.claims?.({ self: ledger.name(), leftMs: 2 * settleMs })
+  const records = new PaymentRecords(paymentsFolder(settings))
+  const claims = buckets.claims?.({ self: records.name(), leftMs: 2 * settleMs })
   const service = paymentServiceOf(given, verifyMs)
-  const house = async (): Promise<string> => (await claims?.house()) ?? ledger.name()
+  const house = async (): Promise<string> => (await claims?.house()) ?? records.name()
   const desk = service && usdcByMessages(service.ask)
-  const owners = desk && new RemoteOwners((order) => desk.own(order), house)
+  const owners = desk && new RecordedOwners((order) => desk.own(order), house)
   const excluded = new ExcludedSenders(settings.exclusions.excludedSenders)
   const cashier = new Cashier({
-    ledger,
+    records,
     facilitator: excluding(facilitator, (payer) => excluded.has(payer)),
     credits: buckets,
     ...(claims === undefined ? {} : { claims }),

@@ -23,7 +23,7 @@ function orderOf(
     tokens: 1,
     validBefore: 1e10,
     resource: '',
-    client: '',
+    beneficiary: '',
     message: '{}',
   }
   return { ...facts, payment: `1:${payer}:${nonce}`, payer, digest, signature, asker } as PaymentOrder

@@ -1,6 +1,6 @@
 /** Payments that were refused and cost nothing: nobody's records make way for them. */
 import t from 'tap'
-import { PaymentLedger, type PaymentRecord } from '../../src/admission/settlement-ledger.js'
+import { type PaymentRecord, PaymentRecords } from '../../src/admission/payment-records.js'
 import type { PaymentOrder } from '../../src/admission/settlement-messages.js'
 import { scratch } from '../scratch.js'
 
@@ -14,7 +14,7 @@ function orderOf(payment: string): PaymentOrder {
     units: '1',
     tokens: 1,
     resource: '/',
-    client: 'one',
+    beneficiary: 'one',
   } as const
   return {
     ...facts,
@@ -28,39 +28,39 @@ function orderOf(payment: string): PaymentOrder {
 }
 
 t.test('refused payments of a day leave room for others', async (t) => {
-  const ledger = new PaymentLedger(scratch('refused'), 20)
-  t.teardown(() => ledger.close())
+  const records = new PaymentRecords(scratch('refused'), 20)
+  t.teardown(() => records.close())
   const ask = (payment: string, now: number): PaymentRecord => {
-    const record = ledger.ask(orderOf(payment), now)
+    const record = records.ask(orderOf(payment), now)
     if (record === undefined) throw new Error(`the table is full: ${payment}`)
     return record
   }
   const failed = { state: 'failed', reason: 'insufficient_funds' } as const
-  ledger.end(ask('doubtful', 1), { ...failed, doubtful: true, endedMs: 1 })
-  ledger.end(ask('settled', 2), { state: 'settled', credited: true, endedMs: 2 })
+  records.end(ask('doubtful', 1), { ...failed, doubtful: true, endedMs: 1 })
+  records.end(ask('settled', 2), { state: 'settled', credited: true, endedMs: 2 })
   for (let at = 0; at < 25; at += 1)
-    ledger.end(ask(`refused ${at}`, 10 + at), { ...failed, endedMs: 10 + at })
-  t.equal(ledger.find('refused 0'), undefined)
-  t.match(ledger.find('refused 24'), failed, 'the last ones are known')
-  for (const kept of ['doubtful', 'settled']) t.ok(ledger.find(kept), kept)
-  t.equal(ledger.recent(1000).length, 4)
+    records.end(ask(`refused ${at}`, 10 + at), { ...failed, endedMs: 10 + at })
+  t.equal(records.find('refused 0'), undefined)
+  t.match(records.find('refused 24'), failed, 'the last ones are known')
+  for (const kept of ['doubtful', 'settled']) t.ok(records.find(kept), kept)
+  t.equal(records.recent(1000).length, 4)
   t.ok(ask('of somebody else', 500))
 })
 
 t.test('a refused payment that another gateway has left is taken up as open', async (t) => {
-  const ledger = new PaymentLedger(scratch('refused'), 20)
-  t.teardown(() => ledger.close())
+  const records = new PaymentRecords(scratch('refused'), 20)
+  t.teardown(() => records.close())
   const refuse = (payment: string, now: number): PaymentRecord => {
-    const record = ledger.ask(orderOf(payment), now)
+    const record = records.ask(orderOf(payment), now)
     if (record === undefined) throw new Error(`the table is full: ${payment}`)
-    ledger.end(record, { state: 'failed', endedMs: now })
+    records.end(record, { state: 'failed', endedMs: now })
     return record
   }
-  ledger.adopt(refuse('left', 1))
+  records.adopt(refuse('left', 1))
   for (let at = 0; at < 10; at += 1) refuse(`refused ${at}`, 2 + at)
-  t.match(ledger.find('left'), { state: 'asked' })
+  t.match(records.find('left'), { state: 'asked' })
   t.same(
-    ledger.unended().map(({ payment }) => payment),
+    records.unended().map(({ payment }) => payment),
     ['left'],
   )
 })

@@ -3,8 +3,8 @@ import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import type { MovedOnChain } from '../../src/admission/chain-witness.js'
+import { PaymentRecords } from '../../src/admission/payment-records.js'
 import { Cashier } from '../../src/admission/settlement.js'
-import { PaymentLedger } from '../../src/admission/settlement-ledger.js'
 import { cashierDefaults, Kinds } from '../../src/admission/settlement-messages.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
@@ -21,7 +21,7 @@ function* hours(): Generator<number, number> {
 function takenUp(t: Test, seen: () => MovedOnChain) {
   const hourly = hours()
   const clock = { ...systemClock, monotonic: () => hourly.next().value }
-  const ledger = new PaymentLedger(scratch('patience'))
+  const records = new PaymentRecords(scratch('patience'))
   const now = systemClock.now()
   const facts = {
     payment,
@@ -31,12 +31,17 @@ function takenUp(t: Test, seen: () => MovedOnChain) {
     units: '1000',
     tokens: 1,
   } as const
-  const end = { validBefore: Math.floor((now + dayMs) / 1000), resource: '/', client: 'one', message: '{}' }
-  ledger.ask({ ...facts, ...end, signature: '0x', signed: '', asker: 'one' }, now)
+  const end = {
+    validBefore: Math.floor((now + dayMs) / 1000),
+    resource: '/',
+    beneficiary: 'one',
+    message: '{}',
+  }
+  records.ask({ ...facts, ...end, signature: '0x', signed: '', asker: 'one' }, now)
   const credited: string[] = []
   const looks: string[] = []
   const cashier = new Cashier({
-    ledger,
+    records,
     facilitator: {
       verify: async () => ({ verdict: 'nothing' }) as never,
       settle: async () => ({ result: 'refused', reason: 'invalid_exact_evm_nonce_already_used' }),

@@ -15,10 +15,10 @@ import type { Authorizing } from '../../src/admission/json-peer.js'
 import { x402Routes } from '../../src/admission/paid-routes.js'
 import { Offers } from '../../src/admission/payment-offer.js'
 import type { PaymentOwners } from '../../src/admission/payment-owners.js'
+import { PaymentRecords } from '../../src/admission/payment-records.js'
 import { Paywall, type PaywallOptions } from '../../src/admission/paywall.js'
 import { Cashier } from '../../src/admission/settlement.js'
 import type { SettlementClaims } from '../../src/admission/settlement-claims.js'
-import { PaymentLedger } from '../../src/admission/settlement-ledger.js'
 import {
   type CashierOptions,
   type CashierReply,
@@ -84,7 +84,7 @@ export interface ShopOptions {
 export interface Shop {
   readonly url: string
   readonly purse: Purse
-  readonly ledger: PaymentLedger
+  readonly records: PaymentRecords
   readonly offers: Offers
   readonly kinds: Kinds
   close(): Promise<void>
@@ -98,7 +98,7 @@ export async function openShop(t: Test, options: ShopOptions): Promise<Shop> {
   const kinds = new Kinds()
   const purse = options.purse ?? new Purse()
   const network = options.network ?? 'base-sepolia'
-  const ledger = new PaymentLedger(join(options.path ?? scratch('shop'), 'payments'))
+  const records = new PaymentRecords(join(options.path ?? scratch('shop'), 'payments'))
   const facilitator = new Facilitator(
     {
       url: options.facilitatorUrl,
@@ -112,7 +112,7 @@ export async function openShop(t: Test, options: ShopOptions): Promise<Shop> {
     options.authorizing,
   )
   const cashier = new Cashier({
-    ledger,
+    records,
     facilitator,
     credits: purse,
     kinds,
@@ -171,7 +171,7 @@ export async function openShop(t: Test, options: ShopOptions): Promise<Shop> {
   }
   t.teardown(close)
   await server.listening
-  return { url: `http://127.0.0.1:${server.port}`, purse, ledger, offers, kinds, close }
+  return { url: `http://127.0.0.1:${server.port}`, purse, records, offers, kinds, close }
 }
 
 /** `/{bytes}` costs so many bytes; any other path the file. Paid for, or out of the purse, or 402. */

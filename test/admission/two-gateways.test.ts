@@ -126,7 +126,7 @@ t.test(
     ours.purse.tokens.clear()
     t.equal((await get(`${second.url}/file`, headers)).status, 402, 'spent')
     t.equal(ours.purse.payments.size, 1)
-    t.equal(second.ledger.recent(1)[0]?.state, 'settled', 'it was taken over')
+    t.equal(second.records.recent(1)[0]?.state, 'settled', 'it was taken over')
     t.equal(facilitator.count('settle'), 1)
   },
 )

@@ -68,7 +68,7 @@ t.test('a payment that is wrong in any way is refused here, before the facilitat
   t.equal((await get(`${shop.url}/file`, await payment(payer, 2, { to: payee, ...accepted }))).status, 402)
   t.equal(facilitator.count('verify') + facilitator.count('settle'), 0, 'nobody else was asked')
   t.equal(taken(), 0n, 'nothing moved')
-  t.equal(shop.ledger.recent(10).length, 0, 'nothing is on record')
+  t.equal(shop.records.recent(10).length, 0, 'nothing is on record')
 })
 
 t.test('what is no payment is answered 400, never 500', async (t) => {
@@ -101,7 +101,7 @@ t.test('a payer without money is refused by the facilitator, and nothing is kept
   const got = await get(`${shop.url}/file`, await payment(newAccount(), 1, { to: payee }))
   t.match(got, { status: 402, error: 'payment_verification_failed', message: 'insufficient_funds' })
   t.equal(facilitator.count('settle'), 0)
-  t.equal(shop.ledger.recent(10).length, 0)
+  t.equal(shop.records.recent(10).length, 0)
 })
 
 t.test('a payment settles and credits once, however often and from wherever it is shown', async (t) => {
@@ -125,7 +125,7 @@ t.test('a payment settles and credits once, however often and from wherever it i
   }
   t.equal(taken(), 2000n)
   t.equal(shop.purse.payments.size, 2)
-  const rows = shop.ledger.recent(10)
+  const rows = shop.records.recent(10)
   t.equal(rows.length, 2)
   t.notMatch(JSON.stringify(rows), /signature|message/, 'the list holds nothing that could be used')
 })
@@ -183,7 +183,7 @@ t.test('a facilitator that is unreachable, or refuses a settlement, moves no mon
   const headers = await payment(payer, 1, { to: payee })
   facilitator.settle = says(429, { error: 'slow down' })
   t.equal((await get(`${shop.url}/file`, headers)).status, 503)
-  t.equal(shop.ledger.recent(10).length, 0, 'nothing is left on record')
+  t.equal(shop.records.recent(10).length, 0, 'nothing is left on record')
   await facilitator.close()
   t.equal((await get(`${shop.url}/file`, headers)).status, 503)
   t.equal(taken(), 0n)
@@ -244,7 +244,7 @@ t.test('a refused settlement is a 402, and final for that payment', async (t) =>
   facilitator.settle = undefined
   t.equal((await get(`${shop.url}/file`, headers)).status, 402)
   t.equal(facilitator.count('settle'), 1, 'not asked again')
-  t.match(shop.ledger.recent(1), [{ state: 'failed', doubtful: false }])
+  t.match(shop.records.recent(1), [{ state: 'failed', doubtful: false }])
 })
 
 t.test('a settlement that outlives the request goes on, and the same payment joins it', async (t) => {
@@ -324,7 +324,7 @@ t.test('an answer that never comes is given up, and said to be doubtful', async 
   const headers = await payment(payer, 1, { to: payee })
   await get(`${shop.url}/file`, headers)
   t.equal((await untilDecided(shop, headers)).status, 402, 'never served unpaid')
-  t.match(shop.ledger.recent(1), [{ state: 'failed', doubtful: true }])
+  t.match(shop.records.recent(1), [{ state: 'failed', doubtful: true }])
 })
 
 t.test('a payment that is mined late is seen late, and served', async (t) => {
@@ -365,7 +365,7 @@ t.test(
     const headers = await payment(payer, 1, { to: payee })
     t.match(await get(`${first.url}/file`, headers), { status: 503, error: 'settlement_pending' })
     // The answer above comes after 50 ms, on a busy machine before the facilitator's, and nothing would be known as paid.
-    await eventually('the payment is settled', () => first.ledger.recent(1)[0]?.state === 'settled')
+    await eventually('the payment is settled', () => first.records.recent(1)[0]?.state === 'settled')
     await first.close()
     purse.broken = 0
     const second = await openShop(t, { ...options, purse })

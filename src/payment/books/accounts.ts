@@ -107,7 +107,7 @@ export class Accounts {
     readonly about: Readonly<Record<string, string>>
   }): Promise<CommitOutcome> {
     const { id, address, winc, source, reason, reference, about } = order
-    const { outcome } = await this.wallets.commitFor(address, (wallet) => {
+    const { outcome } = await this.wallets.commitToWalletOf(address, (wallet) => {
       const facts = { debit: source, credit: accountOf(wallet), amount: winc, reason, reference, about }
       return {
         transfers: [{ id, kind: 'posted', ...facts }],

@@ -233,7 +233,7 @@ export class Approvals {
       if (stored === undefined || read(stored).ended !== undefined) return undefined
       const left = await this.left(approval)
       const end = { why, atMs: why === 'expired' ? expiresMs : this.now(), by }
-      const { wallet, conditions } = await this.wallets.forCommit(payer)
+      const { wallet, conditions } = await this.wallets.resolveGuarded(payer)
       const { order, ended } = endingOf(stored, { ...end, left, wallet, attempt })
       const records = [...(order.records ?? []), ...conditions]
       const outcome = await this.ledger.commit({ ...order, records })

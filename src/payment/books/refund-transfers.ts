@@ -3,11 +3,11 @@ import type { EndOrder, MoveOrder, TransferOrder } from '../../ledger/transfer.j
 import { approvalAccount, leftChanged } from './approval-index.js'
 import type { Approvals, StoredApproval } from './approvals.js'
 import { paidPrefix, partId, type Reservation, revenue } from './reservation.js'
-import { accountOf, type WalletForCommit, type Wallets } from './wallets.js'
+import { accountOf, type GuardedWallet, type Wallets } from './wallets.js'
 
 export interface RefundParts {
   readonly ledger: MoneyLedger
-  readonly wallets: Pick<Wallets, 'forCommit' | 'forCommits'>
+  readonly wallets: Pick<Wallets, 'resolveGuarded' | 'resolveAllGuarded'>
   readonly approvals: Pick<Approvals, 'storedOf'>
 }
 
@@ -30,7 +30,7 @@ export async function refundTransfers(
   const stored = await approvals.storedOf(parts.flatMap(({ account }) => approvalOf(account) ?? []))
   const givers = await giversOf(wallets, stored)
   const placed = parts.some(({ account }) => account.startsWith(paidPrefix))
-    ? await wallets.forCommit(address)
+    ? await wallets.resolveGuarded(address)
     : undefined
   for (const [part, { account, winc }] of [...parts.entries()].reverse()) {
     const id = partId('refund', itemId, attempt, part)
@@ -73,9 +73,9 @@ function approvalOf(account: string): string | undefined {
 async function giversOf(
   wallets: RefundParts['wallets'],
   stored: ReadonlyMap<string, StoredApproval>,
-): Promise<ReadonlyMap<string, WalletForCommit>> {
+): Promise<ReadonlyMap<string, GuardedWallet>> {
   const over = [...stored.values()].filter(({ approval }) => approval.ended !== undefined)
   const payers = [...new Set(over.map(({ approval }) => approval.payer))]
-  const found = await wallets.forCommits(payers)
+  const found = await wallets.resolveAllGuarded(payers)
   return new Map(found.map((one, at) => [payers[at] ?? one.wallet, one]))
 }

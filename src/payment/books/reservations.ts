@@ -253,7 +253,7 @@ export class Reservations {
     const found = await this.find(itemId)
     const before = found?.reservation
     const isWanted = await this.#isWanted(itemId, before, bytes, reserved)
-    const { wallet, conditions } = await this.parts.wallets.forCommit(address)
+    const { wallet, conditions } = await this.parts.wallets.resolveGuarded(address)
     const rest: MoveOrder = {
       id: `${incoming.id}:rest`,
       kind: 'posted',
@@ -344,7 +344,7 @@ export class Reservations {
       }
       const finished = usdcShare(BigInt(part.winc), reservation.bytes, actual)
       const ended: Reservation = { ...reservation, parts: [{ ...part, winc: finished.winc }], finished }
-      const { wallet, conditions } = await this.parts.wallets.forCommit(reservation.address)
+      const { wallet, conditions } = await this.parts.wallets.resolveGuarded(reservation.address)
       const transfers = finishTransfers(itemId, reservation, accountOf(wallet), finished)
       const records = [reservationChange(itemId, ended, found.version), ...conditions]
       if (!isRejected(await this.parts.ledger.commit({ transfers, records }))) return finished

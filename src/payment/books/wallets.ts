@@ -51,8 +51,8 @@ export const namesKind = 'wallet-aliases'
  */
 export const oldNameKind = 'alias-of'
 
-/** The wallet of an address, and the conditions under which a commit may change its credits. */
-export interface WalletForCommit {
+/** The wallet of an address as it was read, and the conditions by which a commit fails where it is another one by then. */
+export interface GuardedWallet {
   readonly wallet: string
   readonly conditions: readonly RecordChange[]
 }
@@ -91,31 +91,31 @@ export class Wallets {
   }
 
   /**
-   * The wallet that gets credits for an address, or loses some, and the conditions of that commit. A key may take over its alias
-   * between this read and the commit: credits at the alias would then be lost, and a debt there would be nobody's. The conditions
-   * make such a commit a conflict.
+   * As `resolve`, for a commit that changes credits of the wallet: with the conditions that this commit must contain. A key may
+   * take over its alias between this read and the commit. Credits at the alias would then be lost, and a debt there would be
+   * nobody's. The conditions make such a commit a conflict.
    */
-  async forCommit(address: string): Promise<WalletForCommit> {
-    return walletForCommit(address, await this.resolve(address))
+  async resolveGuarded(address: string): Promise<GuardedWallet> {
+    return guardedWallet(address, await this.resolve(address))
   }
 
   /** The same for many addresses, in their order, in one question to the ledger. */
-  async forCommits(addresses: readonly string[]): Promise<WalletForCommit[]> {
+  async resolveAllGuarded(addresses: readonly string[]): Promise<GuardedWallet[]> {
     const wallets = await this.resolveAll(addresses)
-    return wallets.map((wallet, at) => walletForCommit(addresses[at] ?? wallet, wallet))
+    return wallets.map((wallet, at) => guardedWallet(addresses[at] ?? wallet, wallet))
   }
 
   /**
-   * Commits an order that puts credits into the wallet of an address or takes some, and resolves with that wallet and what became
-   * of the order. Where a key has taken over the address since it was read, `orderOf` is called again with the wallet of the key.
-   * Every other rejection is the caller's.
+   * Commits an order that puts credits into the wallet of an address or takes some. `orderOf`: the order for a wallet. Resolves
+   * with that wallet and what became of the order. Where a key has taken over the address since it was read, `orderOf` is called
+   * again with the wallet of the key. Every other rejection is the caller's.
    */
-  async commitFor(
+  async commitToWalletOf(
     address: string,
     orderOf: (wallet: string) => CommitOrder,
   ): Promise<{ readonly wallet: string; readonly outcome: CommitOutcome }> {
     for (let tries = 1; ; tries += 1) {
-      const { wallet, conditions } = await this.forCommit(address)
+      const { wallet, conditions } = await this.resolveGuarded(address)
       const { transfers, records = [] } = orderOf(wallet)
       const outcome = await this.ledger.commit({ transfers, records: [...records, ...conditions] })
       const isTakenOver = isRejected(outcome) && conditions.some(({ key }) => key === outcome.at)
@@ -198,7 +198,7 @@ export class Wallets {
   }
 }
 
-function walletForCommit(address: string, wallet: string): WalletForCommit {
+function guardedWallet(address: string, wallet: string): GuardedWallet {
   const isOpen = wallet.length === 43 && wallet === spelled(address)
   const absent = { kind: aliasKind, key: wallet, value: undefined, expected: 0 }
   return { wallet, conditions: isOpen ? [absent] : [] }

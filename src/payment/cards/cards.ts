@@ -260,7 +260,7 @@ export class Cards {
     // The time of the charge counts, not that of the event: the service may have been down meanwhile.
     const isLate = quote.expiresMs + graceMs < (event.paidMs ?? now())
     const isOther = event.amount !== quote.amount || event.currency !== quote.currency
-    const { wallet } = await wallets.forCommit(quote.destination)
+    const { wallet } = await wallets.resolveGuarded(quote.destination)
     const uses = await promotions.usedBy(quote.codes, quote.id, wallet)
     if (isLate || isOther || isDenied(uses)) {
       const why = isLate ? 'the quote was over' : isDenied(uses) ? uses.text : 'it is another amount'
@@ -290,7 +290,7 @@ export class Cards {
     const { provider, now, wallets } = this.parts
     const { id, winc, promotedWinc, destination, destinationType, giftMessage } = quote
     const isGift = destinationType === 'email'
-    const { wallet, conditions } = await wallets.forCommit(destination)
+    const { wallet, conditions } = await wallets.resolveGuarded(destination)
     const credit = isGift ? giftAccount(id) : accountOf(wallet)
     const about = {
       type: 'fiat',
@@ -353,7 +353,9 @@ export class Cards {
     const gift = quote.destinationType === 'email' ? await ledger.record(giftKind, quote.id) : undefined
     const redeemed = gift === undefined ? undefined : (JSON.parse(gift.value) as Gift)
     const isOpen = redeemed?.state === 'open'
-    const placed = isOpen ? undefined : await wallets.forCommit(redeemed?.redeemedBy ?? quote.destination)
+    const placed = isOpen
+      ? undefined
+      : await wallets.resolveGuarded(redeemed?.redeemedBy ?? quote.destination)
     const holder = placed === undefined ? giftAccount(quote.id) : accountOf(placed.wallet)
     const transfer: MoveOrder = {
       id: `chargeback:${quote.id}`,

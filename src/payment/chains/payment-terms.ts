@@ -14,7 +14,7 @@ export interface Unpayable {
 }
 
 export interface PaymentTermsParts {
-  readonly wallets: Pick<Wallets, 'resolve' | 'commitFor' | 'takeOverAlias'>
+  readonly wallets: Pick<Wallets, 'resolve' | 'commitToWalletOf' | 'takeOverAlias'>
   readonly quotes: Pick<Quotes, 'ofToken'>
   /** Token to the address that is paid. */
   readonly addresses: Readonly<Record<string, string>>

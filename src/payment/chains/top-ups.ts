@@ -264,7 +264,7 @@ export class TopUps {
     const transferId = `topup:${stored.key}:${topUp.timesCredited}`
     const facts = { debit: `source:${chain}`, amount: BigInt(winc), reason: 'crypto_payment', reference: id }
     const credited: TopUp = { ...topUp, state: 'credited', timesCredited: topUp.timesCredited + 1 }
-    const { wallet, outcome } = await wallets.commitFor(topUp.wallet, (wallet) => ({
+    const { wallet, outcome } = await wallets.commitToWalletOf(topUp.wallet, (wallet) => ({
       transfers: [{ id: transferId, kind: 'posted', credit: accountOf(wallet), ...facts, about }],
       records: [
         changed(stored, { ...credited, wallet }),
@@ -294,7 +294,7 @@ export class TopUps {
     const facts = { credit: `source:${chain}`, amount: BigInt(winc), reason: 'reorganization', reference: id }
     const transferId = `topup-reversed:${stored.key}:${timesCredited}`
     // From the wallet that has the credits now: its key may have taken them over.
-    const { wallet, outcome } = await wallets.commitFor(topUp.wallet, (wallet) => ({
+    const { wallet, outcome } = await wallets.commitToWalletOf(topUp.wallet, (wallet) => ({
       transfers: [{ id: transferId, kind: 'posted', debit: accountOf(wallet), ...facts, mayOverdraw: true }],
       records: [changed(stored, next)],
     }))

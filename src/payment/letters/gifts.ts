@@ -60,7 +60,7 @@ export async function redeemGift(
   }
   const facts = { reason: 'gifted_payment_redemption', reference: id, about }
   const transferId = `gift-redeemed:${id}`
-  const { wallet, outcome } = await wallets.commitFor(destination, (wallet) => {
+  const { wallet, outcome } = await wallets.commitToWalletOf(destination, (wallet) => {
     const moved = { debit: giftAccount(id), credit: accountOf(wallet), amount: BigInt(winc) }
     const value = JSON.stringify({ ...gift, state: 'redeemed', redeemedBy: wallet } satisfies Gift)
     return {

@@ -216,7 +216,7 @@ export class CreditsDesk {
     if (!/^[\w-]{8,64}$/.test(key)) return { refused: 'The key must be 8 to 64 letters or digits' }
     if (note.trim() === '' || note.length > 500) return { refused: 'Say why, in at most 500 characters' }
     const amount = BigInt(winc)
-    const { wallet, outcome } = await this.#wallets.commitFor(spelled(address), (wallet) => {
+    const { wallet, outcome } = await this.#wallets.commitToWalletOf(spelled(address), (wallet) => {
       const own = accountOf(wallet)
       const [debit, credit] = amount > 0n ? [correctionsAccount, own] : [own, correctionsAccount]
       const transfer: MoveOrder = {

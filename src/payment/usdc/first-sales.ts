@@ -10,7 +10,7 @@ import { findReservation, isSpent } from '../books/paid-items.js'
 import { isReserved } from '../books/reservation.js'
 import type { Reservations } from '../books/reservations.js'
 import { identifierConflict, type UsdcAnswer, type UsdcOrder } from '../credits-port.js'
-import { readSaleClient, type SaleClient } from './sale-clients.js'
+import { readSaleBeneficiary, type SaleBeneficiary } from './sale-beneficiary.js'
 import { usdcTransferId } from './usdc-transfers.js'
 import type { X402Processor } from './x402-processor.js'
 
@@ -31,7 +31,7 @@ export const acceptedElsewhere: Readonly<Record<'spent' | 'held', UsdcAnswer>> =
 }
 
 /** Further facts of the transfer of a payment for an item, by which it is found again. `signed`: as in `SettledPayment`. */
-export function saleFactsOf({ sale, bytes }: SaleClient, signed?: string): Record<string, string> {
+export function saleFactsOf({ sale, bytes }: SaleBeneficiary, signed?: string): Record<string, string> {
   if (sale === undefined) return {}
   const facts = { request: sale.request, owner: sale.owner, bytes: String(bytes) }
   return signed === undefined ? facts : { ...facts, signed }
@@ -122,8 +122,8 @@ export class FirstSales {
       return bytes === undefined ? undefined : { bytes: Number(bytes), signed }
     }
     const requested = await this.processor.requested(payment)
-    const client = requested && readSaleClient(requested.client)
-    return client?.sale === undefined ? undefined : { bytes: client.bytes, signed: requested?.signed }
+    const sold = requested && readSaleBeneficiary(requested.beneficiary)
+    return sold?.sale === undefined ? undefined : { bytes: sold.bytes, signed: requested?.signed }
   }
 
   /**

@@ -1,4 +1,4 @@
-import type { OwnerQuestion, PaymentOwner } from '../../admission/payment-owners.js'
+import type { PaymentOwner, RecordOwner } from '../../admission/payment-owners.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import { commitTriesMax, isRejected, type LedgerRecord, type MoneyLedger } from '../../ledger/ledger-port.js'
 
@@ -33,7 +33,7 @@ export class OwnedPayments {
     owner,
     untilMs,
     purpose,
-  }: Parameters<OwnerQuestion>[0]): Promise<PaymentOwner | Refusal> {
+  }: Parameters<RecordOwner>[0]): Promise<PaymentOwner | Refusal> {
     const isNamed = ownerShape.test(owner) && (purpose === undefined || purposeShape.test(purpose))
     if (!paymentShape.test(payment) || !isNamed || !Number.isSafeInteger(untilMs))
       return refuse('malformed', 'client', 'the request does not name a payment and its owner')

@@ -1,6 +1,6 @@
 import { BucketsUnreachable } from '../../admission/buckets.js'
+import { type PaymentRecord, paymentRecordText, readPaymentRecord } from '../../admission/payment-records.js'
 import type { ClaimState, SettlementClaims } from '../../admission/settlement-claims.js'
-import type { PaymentRecord } from '../../admission/settlement-ledger.js'
 import type { PaymentOrder } from '../../admission/settlement-messages.js'
 import type { Fence } from '../../ledger/lead.js'
 import {
@@ -11,7 +11,7 @@ import {
   type MoneyLedger,
   type RecordChange,
 } from '../../ledger/ledger-port.js'
-import { isSaleClient, readSaleClient } from './sale-clients.js'
+import { isSale, readSaleBeneficiary } from './sale-beneficiary.js'
 import { usdcTransferId } from './usdc-transfers.js'
 
 const kind = 'x402-asked'
@@ -42,7 +42,7 @@ export interface IdentifiedSale {
   readonly request: string
 }
 
-type Identified = Pick<PaymentRecord, 'payment' | 'payer' | 'client'>
+type Identified = Pick<PaymentRecord, 'payment' | 'payer' | 'beneficiary'>
 
 /**
  * Settlements that the payment services of one ledger have requested. Each is in the ledger completely before it is requested. If
@@ -69,7 +69,7 @@ export class SharedSettlements implements SettlementClaims {
     const { signature, asker, ...facts } = order
     const record: PaymentRecord = { ...facts, state: 'asked', askedMs: this.now() }
     const key = this.#keyOf(order.payment)
-    const value = JSON.stringify(record)
+    const value = paymentRecordText(record)
     await reachable(async () => {
       for (let tries = 0; tries < commitTriesMax; tries += 1) {
         const known = await this.ledger.record(kind, key)
@@ -181,7 +181,7 @@ export class SharedSettlements implements SettlementClaims {
 }
 
 function read({ key, value }: LedgerRecord): RequestedSettlement {
-  return { asker: key.slice(key.lastIndexOf(' ') + 1), record: JSON.parse(value) as PaymentRecord }
+  return { asker: key.slice(key.lastIndexOf(' ') + 1), record: readPaymentRecord(value) }
 }
 
 function identifierKey(payer: string, identifier: string): string {
@@ -192,10 +192,10 @@ function identifierKey(payer: string, identifier: string): string {
 function identifiedIn({
   payment,
   payer,
-  client,
+  beneficiary,
 }: Identified): { readonly key: string; readonly sale: IdentifiedSale } | undefined {
-  if (!isSaleClient(client)) return undefined
-  const { identifier, itemId, sale } = readSaleClient(client)
+  if (!isSale(beneficiary)) return undefined
+  const { identifier, itemId, sale } = readSaleBeneficiary(beneficiary)
   if (identifier === undefined || sale === undefined) return undefined
   return { key: identifierKey(payer, identifier), sale: { payment, itemId, request: sale.request } }
 }

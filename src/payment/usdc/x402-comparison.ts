@@ -1,5 +1,5 @@
 import type { ChainWitness } from '../../admission/chain-witness.js'
-import type { PaymentRecord } from '../../admission/settlement-ledger.js'
+import type { PaymentRecord } from '../../admission/payment-records.js'
 import type { MoneyLedger } from '../../ledger/ledger-port.js'
 import type { Transfer } from '../../ledger/transfer.js'
 import { usdcSource, usdcTransferId } from './usdc-transfers.js'

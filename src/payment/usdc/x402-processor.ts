@@ -7,10 +7,10 @@ import { ChainWitness, type WitnessOptions } from '../../admission/chain-witness
 import { excluding } from '../../admission/excluding.js'
 import { Facilitator } from '../../admission/facilitator.js'
 import { Offers } from '../../admission/payment-offer.js'
-import { type OwnerQuestion, RemoteOwners } from '../../admission/payment-owners.js'
+import { RecordedOwners, type RecordOwner } from '../../admission/payment-owners.js'
+import { PaymentRecords } from '../../admission/payment-records.js'
 import { paymentIdentifiers } from '../../admission/presented.js'
 import { Cashier } from '../../admission/settlement.js'
-import { PaymentLedger } from '../../admission/settlement-ledger.js'
 import { cashierDefaults, Kinds } from '../../admission/settlement-messages.js'
 import { type Usdc, usdcOf } from '../../admission/usdc.js'
 import { X402 } from '../../admission/x402.js'
@@ -23,7 +23,7 @@ import type { Quotes } from '../prices/quotes.js'
 import { afterFee, wincOfToken } from '../prices/rates.js'
 import { LeftSettlements } from './left-settlements.js'
 import type { OwnedPayments } from './owned-payments.js'
-import { purposeOf } from './sale-clients.js'
+import { purposeOf } from './sale-beneficiary.js'
 import { SharedSettlements } from './shared-settlements.js'
 import type { X402Books } from './x402-comparison.js'
 
@@ -56,9 +56,9 @@ export interface X402ProcessorParts {
   readonly log: Log
 }
 
-/** Puts settled money where it belongs; called until it does not throw, again after a restart. */
+/** As `creditSettled`. */
 export type Crediting = (
-  client: string,
+  beneficiary: string,
   payment: string,
   settled: SettledPayment,
 ) => Promise<'credited' | 'known'>
@@ -76,8 +76,8 @@ const ownName = 'credits'
 /** A ledger that is gone for a while decides nothing. */
 async function owning(
   { owned }: X402ProcessorParts,
-  claim: Parameters<OwnerQuestion>[0],
-): ReturnType<OwnerQuestion> {
+  claim: Parameters<RecordOwner>[0],
+): ReturnType<RecordOwner> {
   try {
     return await owned.own(claim)
   } catch (error) {
@@ -93,7 +93,7 @@ export class X402Processor {
   readonly #offers: Offers
   readonly #facilitator: Facilitator
   readonly #witness: ChainWitness | undefined
-  readonly #records: PaymentLedger
+  readonly #records: PaymentRecords
   readonly #left: LeftSettlements
   readonly #claims: SharedSettlements
 
@@ -113,21 +113,21 @@ export class X402Processor {
     const { rpc } = options
     this.#witness =
       rpc && new ChainWitness({ ...rpc, usdc: usdcOf[network], wallet, limitMs: verifyMs }, clock)
-    this.#records = new PaymentLedger(options.recordsPath)
+    this.#records = new PaymentRecords(options.recordsPath)
     const claimOptions = { self: this.#records.name(), leftMs: settleMs + leftMs }
     const claims = new SharedSettlements(parts.ledger, clock.now, claimOptions)
     this.#claims = claims
     this.cashier = new Cashier({
       ...(this.#witness === undefined ? {} : { witness: this.#witness }),
-      owners: new RemoteOwners(
+      owners: new RecordedOwners(
         (claim) => owning(parts, claim),
         async () => ownName,
         purposeOf,
       ),
-      ledger: this.#records,
+      records: this.#records,
       facilitator: excluding(this.#facilitator, (payer) => parts.excluded.has(payer)),
       claims,
-      credits: { credit: (client, payment, _, settled) => crediting(client, payment, settled) },
+      credits: { credit: (beneficiary, payment, _, settled) => crediting(beneficiary, payment, settled) },
       kinds,
       clock,
       log,

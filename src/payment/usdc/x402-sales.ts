@@ -1,6 +1,7 @@
 import type { Clock } from '../../actor/clock.js'
 import { isDenial, type SettledPayment } from '../../admission/admission-port.js'
 import type { Quote } from '../../admission/payment-offer.js'
+import type { PaymentRecord } from '../../admission/payment-records.js'
 import {
   isUnreadable,
   type Presented,
@@ -8,7 +9,6 @@ import {
   type ReadPayment,
   readPayment,
 } from '../../admission/presented.js'
-import type { PaymentRecord } from '../../admission/settlement-ledger.js'
 import { isTried } from '../../admission/x402.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { MoneyLedger } from '../../ledger/ledger-port.js'
@@ -32,7 +32,7 @@ import type { Quotes } from '../prices/quotes.js'
 import { acceptedElsewhere, FirstSales, saleFactsOf } from './first-sales.js'
 import { OfferedPrices } from './offered-prices.js'
 import type { OwnedPayments } from './owned-payments.js'
-import { isClientOf, readSaleClient, saleClientOf } from './sale-clients.js'
+import { isSaleOf, readSaleBeneficiary, saleBeneficiaryOf } from './sale-beneficiary.js'
 import { usdcSource, usdcTransferId } from './usdc-transfers.js'
 import { answerOfDenial, type X402Processor } from './x402-processor.js'
 
@@ -155,7 +155,7 @@ export class X402Sales implements UsdcPort {
     if (known !== undefined) return this.#receivedBy(known, order, read as Presented)
     // Of something else: nothing is waited for.
     const requested = name === undefined ? undefined : await this.#requested(name)
-    if (requested !== undefined && !isClientOf(requested.client, { ...order.sale, itemId: order.itemId }))
+    if (requested !== undefined && !isSaleOf(requested.beneficiary, { ...order.sale, itemId: order.itemId }))
       return this.offer({ ...wantedOf(order), fault: used })
     const quote = await this.#quote(order, read)
     if (isRefusal(quote)) return quote
@@ -178,12 +178,12 @@ export class X402Sales implements UsdcPort {
     }
     const requested = await this.#requested(payment)
     if (requested !== undefined)
-      return { paid: false, state: isClientOf(requested.client, sale) ? 'open' : 'other' }
+      return { paid: false, state: isSaleOf(requested.beneficiary, sale) ? 'open' : 'other' }
     return { paid: false, state: this.processor.cashier.find(payment) === undefined ? 'unknown' : 'failed' }
   }
 
   /** The record of a payment that may still come, here or at another service. A failure that may be none is looked at again. */
-  async #requested(payment: string): Promise<Pick<PaymentRecord, 'client'> | undefined> {
+  async #requested(payment: string): Promise<Pick<PaymentRecord, 'beneficiary'> | undefined> {
     const record = this.processor.cashier.find(payment)
     return record !== undefined && record.state !== 'failed' ? record : this.processor.requested(payment)
   }
@@ -196,15 +196,15 @@ export class X402Sales implements UsdcPort {
     return this.parts.owned.own(claim)
   }
 
-  /** Called until it does not throw, again after a restart: the id of the payment decides. */
+  /** Reserves settled money for the item that it pays for. Called by `creditSettled` until it does not throw. */
   async credit(
-    client: string,
+    beneficiary: string,
     payment: string,
     { units, payer, transaction, signed }: SettledPayment,
   ): Promise<'credited' | 'known'> {
     const id = usdcTransferId(payment)
     if ((await this.parts.ledger.transfer(id)) !== undefined) return 'known'
-    const sold = readSaleClient(client)
+    const sold = readSaleBeneficiary(beneficiary)
     const { mode, itemId, bytes, address = payer, service } = sold
     const quote = await this.parts.quotes.ofToken('base-usdc', BigInt(units))
     if (isRefusal(quote)) throw new Error(quote.message)
@@ -325,6 +325,6 @@ function quoteOf(wanted: UsdcWanted, units: bigint): Quote {
   return { ...wantedOf(wanted), units, description, timeoutSeconds: timeoutOf(bytes) }
 }
 
-function buyerOf(order: UsdcOrder, read: ReadPayment): { client: string; asker: string } {
-  return { client: saleClientOf(order, read), asker: order.asker }
+function buyerOf(order: UsdcOrder, read: ReadPayment): { beneficiary: string; asker: string } {
+  return { beneficiary: saleBeneficiaryOf(order, read), asker: order.asker }
 }

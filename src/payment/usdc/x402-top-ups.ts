@@ -49,13 +49,13 @@ export class X402TopUps {
     return answerOfDenial(this.processor.x402.demand(charge))
   }
 
-  /** Takes the payment that a request carries, for a wallet; undefined: it carries none. */
+  /** Takes the payment that a request carries, for a wallet. `asker`: who sends the request. Undefined: it carries no payment. */
   async take(
     request: Request,
-    client: string,
+    asker: string,
     address: string,
   ): Promise<X402Credited | UsdcAnswer | undefined> {
-    const taking = this.processor.x402.topUp(request, address, client)
+    const taking = this.processor.x402.topUp(request, address, asker)
     if (taking === undefined) return undefined
     const paid = await taking
     if (isDenial(paid)) return answerOfDenial(paid)
@@ -67,7 +67,7 @@ export class X402TopUps {
     return { payment: paid.payment, transaction: reference, winc: String(amount), lines: paid.lines }
   }
 
-  /** Called until it does not throw, again after a restart: the id of the payment decides. */
+  /** Puts settled money into the wallet that it tops up. Called by `creditSettled` until it does not throw. */
   async credit(
     address: string,
     payment: string,

@@ -39,11 +39,11 @@ export function countingDesk(
   const settle = async (
     read: ReadPayment,
     { units }: { units: bigint },
-    { client }: { client: string },
+    { beneficiary }: { beneficiary: string },
   ): Promise<unknown> => {
     if (isUnreadable(read) || BigInt(read.authorization.value) !== units) return denial
     const payment = paymentName(read) ?? ''
-    await sales.credit(client, payment, { units: String(units), payer, transaction: '0x1' } as never)
+    await sales.credit(beneficiary, payment, { units: String(units), payer, transaction: '0x1' } as never)
     return { payment, transaction: '0x1', lines: '' }
   }
   const sales = open({

@@ -16,7 +16,7 @@ const orderOf = (at: number): PaymentOrder =>
     payment: `84532:${payer}:0x0${at}`,
     units: '1',
     payer,
-    client: `item:all:item${at}:1:::${name}:owner:${request}`,
+    beneficiary: `item:all:item${at}:1:::${name}:owner:${request}`,
   }) as unknown as PaymentOrder
 
 t.test('a payment-identifier names one sale', async (t) => {

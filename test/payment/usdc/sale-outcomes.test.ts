@@ -22,8 +22,8 @@ t.test('a sale stays open while any service of the ledger has requested its sett
   t.teardown(() => ledger.close())
   const other = new SharedSettlements(ledger, systemClock.now, { self: 'other', leftMs: 1000 })
   const own = new SharedSettlements(ledger, systemClock.now, { self: 'own', leftMs: 1000 })
-  const client = 'item:all:item:1:::0xab:o:raw:digest'
-  let record: { state: string; client: string; doubtful?: true } | undefined
+  const beneficiary = 'item:all:item:1:::0xab:o:raw:digest'
+  let record: { state: string; beneficiary: string; doubtful?: true } | undefined
   const desk = { cashier: { find: () => record }, requested: (name: string) => own.requested(name) }
   const sales = new X402Sales({ ledger, clock: systemClock } as never, desk as never)
   const payment = '84532:0xab:0x01'
@@ -33,16 +33,16 @@ t.test('a sale stays open while any service of the ledger has requested its sett
     return outcome.paid ? 'paid' : outcome.state
   }
   t.equal(await stateOf(), 'unknown', 'nobody has requested it')
-  await other.ask({ payment, units: '1', payer: '0xab', client } as unknown as PaymentOrder)
+  await other.ask({ payment, units: '1', payer: '0xab', beneficiary } as unknown as PaymentOrder)
   t.equal(await stateOf(), 'open', 'another service has')
   t.equal(await stateOf('another'), 'other', 'for another item')
   t.equal(await stateOf('another', 'raw:digest'), 'open', 'that it may be for')
   t.equal(await stateOf('another', 'raw:another'), 'other')
-  record = { state: 'failed', client, doubtful: true }
+  record = { state: 'failed', beneficiary, doubtful: true }
   t.equal(await stateOf(), 'open', 'a failure that is looked at again is no end')
   await other.clear(payment)
   t.equal(await stateOf(), 'failed')
-  record = { state: 'asked', client }
+  record = { state: 'asked', beneficiary }
   t.equal(await stateOf(), 'open')
   t.equal(await stateOf('another'), 'other')
 })
@@ -78,7 +78,7 @@ function sellers(t: Test) {
     buy: (service: string, itemId: string) => sales.pay({ ...order, service, itemId, bytes: 10, sale }),
     outcome: (sale: Parameters<X402Sales['outcome']>[0]) => sales.outcome(sale),
     async credits(): Promise<bigint> {
-      const { wallet } = await wallets.forCommit(payer)
+      const { wallet } = await wallets.resolveGuarded(payer)
       const account = await ledger.account(accountOf(wallet))
       return account === undefined ? 0n : availableOf(account)
     },

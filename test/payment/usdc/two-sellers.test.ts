@@ -2,7 +2,7 @@
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Witness } from '../../../src/admission/chain-witness.js'
-import { type PaymentOwners, RemoteOwners } from '../../../src/admission/payment-owners.js'
+import { type PaymentOwners, RecordedOwners } from '../../../src/admission/payment-owners.js'
 import { refuse } from '../../../src/format/refusal.js'
 import { payee } from '../../admission/scene.js'
 import type { ScriptedFacilitator } from '../../admission/scripted-facilitator.js'
@@ -30,7 +30,7 @@ async function town(t: Test): Promise<Town> {
   const { facilitator, rig, payer } = await usdcScene(t)
   const { usdc } = rig.service
   if (usdc === undefined) throw new Error('no USDC is taken')
-  const owners = new RemoteOwners(
+  const owners = new RecordedOwners(
     (claim) => usdc.own(claim),
     async () => 'gateway',
   )
@@ -150,14 +150,14 @@ t.test('what the desk took before is not taken up by a gateway that was killed',
   facilitator.settle = undefined
   t.equal((await rig.post(topUp, '', headers)).status, 200)
   const second = await open()
-  await eventually('the second one has it as failed', () => second.ledger.recent(1)[0]?.state === 'failed')
+  await eventually('the second one has it as failed', () => second.records.recent(1)[0]?.state === 'failed')
   t.equal(purse.payments.size, 0)
   t.equal(await credited(), 1)
 })
 
 t.test('where nobody can say whose it is, nothing is asked for', async (t) => {
   const { facilitator, open, pay } = await town(t)
-  const owners = new RemoteOwners(
+  const owners = new RecordedOwners(
     async () => refuse('late', 'upstream', 'no answer'),
     async () => 'gateway',
   )

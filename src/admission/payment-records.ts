@@ -14,14 +14,16 @@ export interface PaymentRecord extends Omit<PaymentOrder, 'message' | 'signature
   readonly reason?: string
   /** It failed, but an earlier attempt had no answer: the money may have moved all the same. */
   readonly doubtful?: boolean
-  /** The tokens are in the bucket. */
+  /** The money is with its beneficiary. */
   readonly credited?: boolean
   /** The body for the facilitator, kept while it may have to be sent again. */
   readonly message?: string
 }
 
-/** A payment as the operator sees it: no signature, nothing that could be used. */
-export type PaymentRow = Omit<PaymentRecord, 'message' | 'digest' | 'signed'>
+/** A payment as the operator sees it: no signature, nothing that could be used. `client`: the beneficiary. */
+export interface PaymentRow extends Omit<PaymentRecord, 'message' | 'digest' | 'signed' | 'beneficiary'> {
+  readonly client: string
+}
 
 const payments = 'payments'
 /** When it was requested (48 bits) and the payment's name: for the list, and for forgetting the oldest. */
@@ -49,7 +51,7 @@ const refusedPart = 1 / 10
 const lookedFor = 20
 
 /** One record per payer and nonce, in an LMDB environment of its own. Any thread reads; the cashier's thread writes. */
-export class PaymentLedger {
+export class PaymentRecords {
   readonly #environment: Environment
   readonly #payments: Table
   readonly #journal: Table
@@ -82,7 +84,7 @@ export class PaymentLedger {
 
   find(payment: string): PaymentRecord | undefined {
     const found = this.#payments.get(nameOf(payment))
-    return found === undefined ? undefined : read(found)
+    return found === undefined ? undefined : readPaymentRecord(Buffer.from(found).toString())
   }
 
   /** Records that the settlement is about to be requested. Undefined: the table is full of payments that are still good. */
@@ -139,8 +141,8 @@ export class PaymentLedger {
     return keys.flatMap((key) => {
       const found = this.find(Buffer.from(key.subarray(6)).toString())
       if (found === undefined) return []
-      const { message, digest, signed, ...row } = found
-      return [row]
+      const { message, digest, signed, beneficiary: client, ...row } = found
+      return [{ ...row, client }]
     })
   }
 
@@ -181,7 +183,7 @@ export class PaymentLedger {
   #put(record: PaymentRecord): void {
     this.#environment.write(() => {
       const name = nameOf(record.payment)
-      this.#payments.put(name, Buffer.from(JSON.stringify(record)))
+      this.#payments.put(name, Buffer.from(paymentRecordText(record)))
       this.#journal.put(journalKey(record), present)
       const unsettled = record.state === 'asked' || (record.state === 'settled' && record.credited === false)
       if (unsettled) this.#open.put(name, present)
@@ -199,6 +201,15 @@ export class PaymentLedger {
   }
 }
 
-function read(bytes: Uint8Array): PaymentRecord {
-  return JSON.parse(Buffer.from(bytes).toString()) as PaymentRecord
+type StoredRecord = Omit<PaymentRecord, 'beneficiary'> & { readonly client: string }
+
+/** A record as JSON, as it is stored here and in the ledger of payment services. There `beneficiary` is called `client`. */
+export function paymentRecordText({ beneficiary: client, ...facts }: PaymentRecord): string {
+  return JSON.stringify({ ...facts, client } satisfies StoredRecord)
+}
+
+/** Reads such a text. */
+export function readPaymentRecord(text: string): PaymentRecord {
+  const { client: beneficiary, ...facts } = JSON.parse(text) as StoredRecord
+  return { ...facts, beneficiary }
 }

@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 import { isUnreadable, type ReadPayment } from '../../admission/presented.js'
 import type { UsdcOrder } from '../credits-port.js'
 
-/** Prefix of an item's name, where the records of the cashier have who is credited. */
+/** By this prefix the beneficiary of a payment is a sale, and not a wallet. No address has a colon. */
 const salePrefix = 'item:'
 
-/** What the records of the cashier state of a payment for an item. */
-export interface SaleClient {
+/** The sale that a payment is for, as its `beneficiary` has it (`PaymentOrder`): the records of the cashier keep it. */
+export interface SaleBeneficiary {
   /** `rest`: what is paid beyond the price becomes credits. */
   readonly mode: 'all' | 'rest'
   readonly itemId: string
@@ -19,13 +19,13 @@ export interface SaleClient {
   readonly sale: UsdcOrder['sale']
 }
 
-/** True where a settled payment is for an item. */
-export function isSaleClient(client: string): boolean {
-  return client.startsWith(salePrefix)
+/** Whether a payment buys one item. False: it tops up the wallet whose address this is. */
+export function isSale(beneficiary: string): boolean {
+  return beneficiary.startsWith(salePrefix)
 }
 
-/** The fields of an order that its record keeps, as one text. `read`: its payment. */
-export function saleClientOf(order: UsdcOrder, read: ReadPayment): string {
+/** The beneficiary of a payment for an item: the fields of its order, as one text. `read`: the payment. */
+export function saleBeneficiaryOf(order: UsdcOrder, read: ReadPayment): string {
   const { itemId, bytes, address = '', keepsRest, service = '', sale } = order
   const facts = [keepsRest === true ? 'rest' : 'all', itemId, bytes, address, service]
   // An identifier says nothing where the request is not known.
@@ -34,8 +34,8 @@ export function saleClientOf(order: UsdcOrder, read: ReadPayment): string {
 }
 
 /** Reads such a text. */
-export function readSaleClient(client: string): SaleClient {
-  const [mode, itemId = '', bytes, address, service, identifier, owner = '', ...request] = client
+export function readSaleBeneficiary(beneficiary: string): SaleBeneficiary {
+  const [mode, itemId = '', bytes, address, service, identifier, owner = '', ...request] = beneficiary
     .slice(salePrefix.length)
     .split(':')
   return {
@@ -50,22 +50,22 @@ export function readSaleClient(client: string): SaleClient {
 }
 
 /**
- * What a payment of this client buys, as one word. A sale is known by its request, because an item that is signed here has
+ * What a payment for this beneficiary buys, as one word. A sale is known by its request, because an item that is signed here has
  * another id each time.
  */
-export function purposeOf(client: string): string {
-  if (!isSaleClient(client)) return digestOf(`wallet ${client}`)
-  const { mode, itemId, bytes, address = '', sale } = readSaleClient(client)
+export function purposeOf(beneficiary: string): string {
+  if (!isSale(beneficiary)) return digestOf(`wallet ${beneficiary}`)
+  const { mode, itemId, bytes, address = '', sale } = readSaleBeneficiary(beneficiary)
   return digestOf(`sale ${mode} ${sale?.request ?? itemId} ${bytes} ${address}`)
 }
 
-/** Whether a payment of this client is for that item, or for the request that it was made for. */
-export function isClientOf(
-  client: string,
+/** Whether a payment for this beneficiary is for that item, or for the request that it was made for. */
+export function isSaleOf(
+  beneficiary: string,
   { itemId, request }: { readonly itemId: string; readonly request?: string | undefined },
 ): boolean {
-  if (!isSaleClient(client)) return false
-  const { itemId: own, sale } = readSaleClient(client)
+  if (!isSale(beneficiary)) return false
+  const { itemId: own, sale } = readSaleBeneficiary(beneficiary)
   return own === itemId || (sale !== undefined && sale.request === request)
 }
 

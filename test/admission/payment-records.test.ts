@@ -1,0 +1,58 @@
+/** Records of payments keep the member names of earlier versions, on disk and in the ledger that services share. */
+import t from 'tap'
+import { systemClock } from '../../src/actor/clock.js'
+import { PaymentRecords, paymentRecordText, readPaymentRecord } from '../../src/admission/payment-records.js'
+import type { PaymentOrder } from '../../src/admission/settlement-messages.js'
+import { EmbeddedLedger } from '../../src/ledger/embedded.js'
+import { SharedSettlements } from '../../src/payment/usdc/shared-settlements.js'
+import { openEnvironment } from '../../src/store/lmdb.js'
+import { scratch } from '../scratch.js'
+
+const order: PaymentOrder = {
+  payment: '84532:0xab:0x01',
+  digest: '0x',
+  signature: '0x',
+  signed: 's',
+  version: 2,
+  payer: '0xab',
+  units: '1000',
+  tokens: 1,
+  validBefore: 86_400,
+  resource: '/',
+  beneficiary: 'a wallet',
+  asker: '203.0.113.1',
+  message: '{}',
+}
+
+/** As version 1 writes it. */
+const older =
+  '{"state":"asked","payment":"84532:0xab:0x01","digest":"0x","signed":"s","version":2,"payer":"0xab","units":"1000",' +
+  '"tokens":1,"validBefore":86400,"resource":"/","client":"a wallet","message":"{}","askedMs":7}'
+
+t.test('a record of an earlier version is read, and written as it was', async (t) => {
+  const read = readPaymentRecord(older)
+  const { signature, asker, ...facts } = order
+  t.strictSame(read, { ...facts, state: 'asked', askedMs: 7 })
+  t.strictSame(JSON.parse(paymentRecordText(read)), JSON.parse(older))
+})
+
+t.test('the disk and the shared ledger have the names of earlier versions', async (t) => {
+  const path = scratch('payment-records')
+  const records = new PaymentRecords(path)
+  records.ask(order, 7)
+  t.match(records.recent(1), [{ client: 'a wallet', state: 'asked' }], 'and the operator sees them')
+  await records.close()
+  const environment = openEnvironment(path)
+  const stored = environment.table('payments').get(Buffer.from(order.payment))
+  t.strictSame(JSON.parse(Buffer.from(stored ?? []).toString()), JSON.parse(older))
+  await environment.close()
+
+  const ledger = new EmbeddedLedger({ path: scratch('ledger'), clock: systemClock })
+  t.teardown(() => ledger.close())
+  const shared = new SharedSettlements(ledger, () => 7, { self: 'one', leftMs: 1000 })
+  await shared.ask(order)
+  const [row] = await ledger.records('x402-asked', '', '', 2)
+  const { signed: _, ...rest } = JSON.parse(older) as Record<string, unknown>
+  t.match(JSON.parse(row?.value ?? '{}'), rest)
+  t.strictSame((await shared.requested(order.payment))?.beneficiary, 'a wallet')
+})
