@@ -16,7 +16,7 @@ import type { ClientOf } from '../serving/in-slot.js'
 import type { Route } from '../serving/route.js'
 import type { Packed } from '../source/keeping/manifest-cache.js'
 import type { OpenedContent } from '../source/reading/transfer-client.js'
-import type { Hints, ManifestFrom, TransferWish } from '../source/source-messages.js'
+import type { ContentRequest, Hints, ManifestFrom } from '../source/source-messages.js'
 import type { FileContent } from '../store/mapped.js'
 import type { SegmentReader } from '../store/segments/segment-reader.js'
 import type { SoundFiles } from '../store/sound-files.js'
@@ -37,7 +37,7 @@ export interface Blobs {
 /** Brings content that is not in the store, and checks what is (`TransferClient`, source/reading/transfer-client.ts). */
 export interface Transfers {
   /** Resolves as soon as size and type are known; small payloads come whole and with a digest. Never rejects. */
-  open(wanted: TransferWish): Promise<OpenedContent | Refusal>
+  open(wanted: ContentRequest): Promise<OpenedContent | Refusal>
   /**
    * Whether the blob on disk has its digest. A false one is removed, and what the catalog says of it is no longer trusted,
    * when this resolves.

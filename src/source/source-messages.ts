@@ -38,24 +38,34 @@ export interface Window {
   readonly mayEndEarlier?: true
 }
 
+/**
+ * A request for content that is not in the store, or for a window of it: from an edge thread, in a message (`OpenMessage`), to the
+ * transfer that it begins or joins. The transfer requests the same from each source, with what it knows (`Wanted`).
+ */
+export interface ContentRequest {
+  readonly id: Id
+  readonly hints: Hints
+  readonly provenance: Provenance
+  /** Absent: the whole payload. */
+  readonly window?: Window
+  /** Requested by a name: the first to be proven. */
+  readonly named?: boolean
+  /** The catalog's generation of the id at which it was read and had nothing: the catalog is not read again. */
+  readonly absentAt?: number
+  /**
+   * Address of the client that sends it: it has a share of the transfers under way, and turns of costly searches. Absent: this
+   * program itself.
+   */
+  readonly client?: string
+}
+
 /** Edge thread to the fetcher (one thread; it owns every upstream fetch and the growing files). */
 export type SourceRequest =
-  /** Bring `id`. Concurrent opens of one id share one fetch. A window may be served by a fetch of its own. */
-  | {
-      readonly kind: 'open'
-      readonly id: Id
-      readonly hints: Hints
-      readonly provenance: Provenance
-      readonly window?: Window
-      /** Requested by a name: the first to be proven. */
-      readonly named?: boolean
-      /** The catalog's generation of the id at which the asker found nothing there: the catalog is not read again. */
-      readonly absentAt?: number
-      /** Whose share of transfers under way it uses, where one is begun. Absent: nobody's. */
-      readonly client?: string
-      /** The asker reads segments: what lies in one as a whole may be answered with `placed`. */
-      readonly readsSegments?: boolean
-    }
+  /**
+   * Bring `id`. Concurrent opens of one id share one fetch. A window may be served by a fetch of its own. `readsSegments`: the
+   * sender reads segments, so that what lies in one as a whole may be answered with `placed`.
+   */
+  | (ContentRequest & { readonly kind: 'open'; readonly readsSegments?: boolean })
   /** The reader of a transfer needs nothing more of it; every `opened` reply is closed exactly once. */
   | { readonly kind: 'close'; readonly reader: number }
   /** Removes a blob from disk; it is fetched anew when somebody asks. */
@@ -80,11 +90,8 @@ export type SourceRequest =
   /** The packed form of a manifest, made where there is none. `again`: what this path led to was found damaged. */
   | { readonly kind: 'manifest'; readonly from: ManifestFrom; readonly again: boolean }
 
-/** Of the requests the one that begins or joins a transfer. */
+/** The message that begins or joins a transfer. */
 export type OpenMessage = Extract<SourceRequest, { kind: 'open' }>
-
-/** What an edge thread wants to be brought: an `open` before it becomes a message. */
-export type TransferWish = Omit<OpenMessage, 'kind' | 'readsSegments'>
 
 /** What an operator requests of the object store below the disk. */
 export interface TierRequest {

@@ -2,17 +2,10 @@ import type { AnySignal } from '../actor/lazy-signal.js'
 import type { Attributes } from '../catalog/attributes.js'
 import type { Id } from '../format/id.js'
 import type { Refusal } from '../format/refusal.js'
-import type { Hints, Provenance, Window } from './source-messages.js'
+import type { ContentRequest, Hints, Window } from './source-messages.js'
 
-/** What is wanted of a source. */
-export interface Wanted {
-  readonly id: Id
-  readonly hints: Hints
-  readonly provenance: Provenance
-  /** Inclusive window of the payload; absent: the whole payload. */
-  readonly window?: Window
-  /** Address of the client whose turns a costly search takes; absent: this program itself. */
-  readonly client?: string
+/** What a transfer requests of a source: the request that began it, and what the transfer knows. */
+export interface Wanted extends Pick<ContentRequest, 'id' | 'hints' | 'provenance' | 'window' | 'client'> {
   /** What is known already. */
   readonly attributes?: Attributes
   /** Only bytes of which the source knows what they are read out of (`Found.around`): others may be out of what is blocked. */

@@ -10,7 +10,13 @@ import type { Content } from '../../store/content.js'
 import type { SegmentReader } from '../../store/segments/segment-reader.js'
 import type { Packed } from '../keeping/manifest-cache.js'
 import { stillUnknown } from '../refusals.js'
-import type { ManifestFrom, OpenMessage, SourceReply, SourceRequest } from '../source-messages.js'
+import type {
+  ContentRequest,
+  ManifestFrom,
+  OpenMessage,
+  SourceReply,
+  SourceRequest,
+} from '../source-messages.js'
 import { GrowingContent } from './growing.js'
 import type { ProgressListener } from './progress-table.js'
 
@@ -81,7 +87,7 @@ export class TransferClient {
    * Resolves as soon as size and type are known; small payloads come whole and with a digest. Refusals: `unknown` only
    * where every source denies the id, else `upstream`, `late`, `forged`, `busy`, `unsatisfiable`. Never rejects.
    */
-  async open(request: Omit<OpenMessage, 'kind'>): Promise<OpenedContent | Refusal> {
+  async open(request: ContentRequest): Promise<OpenedContent | Refusal> {
     const { id, hints } = request
     // A request with a place is not answered from the cache of absences.
     const absent = hints.rootId === undefined ? this.#absenceOf(id) : undefined
@@ -202,7 +208,7 @@ export class TransferClient {
 }
 
 /** Field by field: to spread one object into another costs V8 as much as the rest of this call. */
-function openMessage(request: Omit<OpenMessage, 'kind'>, readsSegments: boolean): OpenMessage {
+function openMessage(request: ContentRequest, readsSegments: boolean): OpenMessage {
   const { id, hints, provenance, window, named, absentAt, client } = request
   const message: Writable<OpenMessage> = { kind: 'open', id, hints, provenance }
   if (window !== undefined) message.window = window

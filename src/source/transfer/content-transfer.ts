@@ -8,6 +8,7 @@ import type { Announcement } from '../announcement.js'
 import type { Kept } from '../keeping/blob-cache.js'
 import { defect, forbiddenBytes, tooMuchAnnounced, unknownEverywhere, weightier } from '../refusals.js'
 import type { Found } from '../source.js'
+import type { ContentRequest } from '../source-messages.js'
 import { windowIn } from '../window-in.js'
 import { BlockedBytes } from './blocked-bytes.js'
 import { cancelBody } from './cancel-body.js'
@@ -17,7 +18,7 @@ import { Gathering } from './gathering.js'
 import { openLocal } from './local-blob.js'
 import { resuming } from './resuming.js'
 import { judgeSize, TransferJudge } from './transfer-judge.js'
-import type { TransferParts, TransferRequest } from './transfer-parts.js'
+import type { TransferParts } from './transfer-parts.js'
 import { openablePath, type TransferProgress } from './transfer-progress.js'
 import {
   announcementOf,
@@ -51,7 +52,7 @@ export class ContentTransfer {
   readonly #judge: TransferJudge
 
   constructor(
-    readonly request: TransferRequest,
+    readonly request: ContentRequest,
     readonly progress: TransferProgress,
     private readonly parts: TransferParts,
   ) {
@@ -124,7 +125,8 @@ export class ContentTransfer {
       this.#announce(uncommitted)
       return true
     }
-    this.#known = this.request.isUnknown === true ? undefined : this.#knownNow()
+    const { id, absentAt } = this.request
+    this.#known = absentAt === this.parts.catalog.generation(id) ? undefined : this.#knownNow()
     this.#isKnownRead = true
     const isHere = this.#known?.digest !== undefined && !this.#blocked.needsPlace
     const local = isHere ? await openLocal(this.#known, this.parts) : undefined

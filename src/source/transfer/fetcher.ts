@@ -10,6 +10,7 @@ import type { ProgressTable } from '../reading/progress-table.js'
 import { stillUnknown } from '../refusals.js'
 import type { Source } from '../source.js'
 import type {
+  ContentRequest,
   Hints,
   ManifestFrom,
   OpenMessage,
@@ -22,8 +23,8 @@ import type { Absences } from './absences.js'
 import { BackgroundFills, type FillOptions } from './background-fills.js'
 import { isBlockedCopy } from './blocked-bytes.js'
 import { ContentTransfer } from './content-transfer.js'
-import { JoinableTransfers } from './joinable-transfers.js'
-import { openedOf, placedOf, transferKey, transferRequestOf } from './open-request.js'
+import { JoinableTransfers, transferKey } from './joinable-transfers.js'
+import { openedOf, placedOf } from './open-replies.js'
 import type { TransferParts } from './transfer-parts.js'
 import { ProgressSlots, TransferProgress } from './transfer-progress.js'
 import { type TransferShare, TransferShares } from './transfer-shares.js'
@@ -143,8 +144,7 @@ export class Fetcher {
   }
 
   async #digestOf(id: Id): Promise<Uint8Array | Refusal> {
-    const request: OpenMessage = {
-      kind: 'open',
+    const request: ContentRequest = {
       id,
       hints: {},
       provenance: { hops: 0, via: [], forward: true },
@@ -166,8 +166,7 @@ export class Fetcher {
 
   /** Fetches the whole of a payload for no reader, without the hints of any client: they do not decide what others get. */
   async #fill(id: Id): Promise<void> {
-    const request: OpenMessage = {
-      kind: 'open',
+    const request: ContentRequest = {
       id,
       hints: {},
       provenance: { hops: 0, via: [], forward: true },
@@ -176,7 +175,7 @@ export class Fetcher {
   }
 
   /** Resolves when a new transfer is over, at once where it may not begin. */
-  async #started(request: OpenMessage, parts = this.parts): Promise<void> {
+  async #started(request: ContentRequest, parts = this.parts): Promise<void> {
     const transfer = this.#start(request, parts)
     if (!isRefusal(transfer)) await this.#running.get(transfer)
   }
@@ -205,7 +204,7 @@ export class Fetcher {
    */
   async fetchFrom(id: Id, hints: Hints, source: Source): Promise<void> {
     const provenance = { hops: 0, via: [], forward: false }
-    const request: OpenMessage = { kind: 'open', id, hints, provenance }
+    const request: ContentRequest = { id, hints, provenance }
     if (this.#join(request) === undefined) await this.#started(request, { ...this.parts, source })
   }
 
@@ -263,7 +262,7 @@ export class Fetcher {
   }
 
   /** Records how a request ended, for the next one about the same id. Failures with a client's own hints do not count. */
-  #noteOutcome(request: OpenMessage, announcement: Announcement | Refusal, generation: number): void {
+  #noteOutcome(request: ContentRequest, announcement: Announcement | Refusal, generation: number): void {
     const { absences } = this.options
     const { id } = request
     if (!isRefusal(announcement)) absences?.note(id, 'found')
@@ -277,7 +276,7 @@ export class Fetcher {
    * the hints of one client would decide for another. A request with hops may also be this gateway's own request in a loop, which
    * would wait for itself.
    */
-  #join(request: OpenMessage): ContentTransfer | undefined {
+  #join(request: ContentRequest): ContentTransfer | undefined {
     const variant = this.#variantKey(request)
     return [
       ...this.#joinable.wholesOf(request.id).filter(({ announced }) => announced !== undefined),
@@ -287,13 +286,13 @@ export class Fetcher {
   }
 
   /** The hints and hops of a client that may change the result; '' without any. */
-  #variantKey({ provenance, hints }: OpenMessage): string {
+  #variantKey({ provenance, hints }: ContentRequest): string {
     const trail = trailKey(provenance, this.options.trail)
     const place = hintsKey(hints)
     return trail === '' && place === '' ? '' : `${trail} ${place}`
   }
 
-  #reaches(transfer: ContentTransfer, { window }: OpenMessage): boolean {
+  #reaches(transfer: ContentTransfer, { window }: ContentRequest): boolean {
     if (transfer.progress.state === 'broken') return false
     if (isBlockedCopy(this.parts.forbidden, transfer.announced?.attributes)) return false
     if (window === undefined || transfer.request.window !== undefined || transfer.progress.state === 'whole')
@@ -302,7 +301,7 @@ export class Fetcher {
   }
 
   /** Begins a transfer, or says why not. */
-  #start(request: OpenMessage, parts = this.parts): ContentTransfer | Refusal {
+  #start(request: ContentRequest, parts = this.parts): ContentTransfer | Refusal {
     // What only waits for the disk takes nothing from a source.
     const underWay = this.#running.size - this.parts.blobCache.waiting
     if (this.#stopping || underWay >= this.options.fetchesMax) {
@@ -317,9 +316,8 @@ export class Fetcher {
       return refuse('busy', 'self', 'too many readers are under way')
     }
     const separate = request.window !== undefined && !this.#wholeInstead(request)
-    const isUnknown = request.absentAt === this.parts.catalog.generation(request.id)
     const progress = new TransferProgress(this.#slots.table, slot, share.over)
-    const transfer = new ContentTransfer(transferRequestOf(request, separate, isUnknown), progress, parts)
+    const transfer = new ContentTransfer(separate ? request : wholeOf(request), progress, parts)
     this.#joinable.add(transferKey(request, this.#variantKey(request), separate), transfer)
     this.#taken.set(transfer, share)
     const run = transfer.run().finally(() => {
@@ -337,7 +335,7 @@ export class Fetcher {
    * Whether the whole is fetched for a window: near the start of cached or small content, where it is as fast and is stored. Also
    * for suspects, and where only the digest shows whether the content is blocked.
    */
-  #wholeInstead(request: OpenMessage): boolean {
+  #wholeInstead(request: ContentRequest): boolean {
     const { id, window } = request
     if (this.parts.suspects.has(id) || this.#isUnjudged(request)) return true
     const known = this.parts.catalog.attributes(id)
@@ -347,7 +345,7 @@ export class Fetcher {
   }
 
   /** Whether a window could have bytes of content that is blocked by its hash: a window's own hash proves nothing. */
-  #isUnjudged({ id, window }: OpenMessage): boolean {
+  #isUnjudged({ id, window }: ContentRequest): boolean {
     const { forbidden, catalog } = this.parts
     if (window === undefined || forbidden?.mayBlockSize() !== true) return false
     const known = catalog.attributes(id)
@@ -377,4 +375,11 @@ export class Fetcher {
     this.#taken.delete(transfer)
     void transfer.close()
   }
+}
+
+/** The same request for the whole payload. */
+function wholeOf(request: ContentRequest): ContentRequest {
+  if (request.window === undefined) return request
+  const { window: _, ...whole } = request
+  return whole
 }

@@ -1,4 +1,5 @@
 import type { Id } from '../../format/id.js'
+import type { ContentRequest } from '../source-messages.js'
 import type { ContentTransfer } from './content-transfer.js'
 
 /** Transfers under way that further requests may join: by their key, and those of whole payloads by id. */
@@ -42,4 +43,14 @@ export class JoinableTransfers {
     const ofId = this.#wholes.get(id)
     if (ofId?.delete(transfer) === true && ofId.size === 0) this.#wholes.delete(id)
   }
+}
+
+/**
+ * The key by which others join a transfer: all that may change its result. `words`: of its hints and its trail. `separate`: the
+ * transfer brings the window alone.
+ */
+export function transferKey({ id, window }: ContentRequest, words: string, separate: boolean): string {
+  const ends = window?.mayEndEarlier === true ? '?' : ''
+  const part = separate && window !== undefined ? `${window.start}-${window.end}${ends}` : ''
+  return `${id} ${part} ${words}`
 }

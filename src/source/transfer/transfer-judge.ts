@@ -2,9 +2,9 @@ import type { Attributes } from '../../catalog/attributes.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import { forbiddenBytes } from '../refusals.js'
 import type { Found } from '../source.js'
-import type { Window } from '../source-messages.js'
+import type { ContentRequest, Window } from '../source-messages.js'
 import { windowIn } from '../window-in.js'
-import type { TransferParts, TransferRequest } from './transfer-parts.js'
+import type { TransferParts } from './transfer-parts.js'
 import { attributesFound, type TransferTarget, type WholeTransfer } from './transfer-target.js'
 
 /** Held back of a payload until its digest is known to be none that is blocked: it costs nobody more than the last moment. */
@@ -13,7 +13,7 @@ const heldBytes = 256 * 1024
 /** Judges the payload of one transfer: is it what it must be, and may it be served? */
 export class TransferJudge {
   constructor(
-    private readonly request: TransferRequest,
+    private readonly request: ContentRequest,
     private readonly parts: Pick<TransferParts, 'forbidden' | 'keeper' | 'suspects'>,
   ) {}
 

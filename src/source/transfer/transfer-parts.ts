@@ -8,7 +8,6 @@ import type { SmallBlobs } from '../../store/segments/small-blobs.js'
 import type { FetchMeters } from '../fetch-meters.js'
 import type { BlobCache } from '../keeping/blob-cache.js'
 import type { Source } from '../source.js'
-import type { Hints, Provenance, Window } from '../source-messages.js'
 import type { AvoidedOrigins } from './avoided-origins.js'
 import type { Suspects } from './suspects.js'
 
@@ -51,16 +50,4 @@ export interface TransferParts {
   readonly meters: FetchMeters
   readonly log: Log
   readonly options: FetchOptions
-}
-
-export interface TransferRequest {
-  readonly id: Id
-  readonly hints: Hints
-  readonly provenance: Provenance
-  readonly window?: Window
-  readonly named?: boolean
-  /** The catalog knows nothing of the id. */
-  readonly isUnknown?: boolean
-  /** Address of the client with the first request; absent: this program itself. */
-  readonly client?: string
 }

@@ -5,7 +5,7 @@ import type { Writable } from '../../format/writable.js'
 import type { BlobDraft } from '../../store/blobs.js'
 import type { Announcement } from '../announcement.js'
 import type { Found, Wanted } from '../source.js'
-import type { TransferRequest } from './transfer-parts.js'
+import type { ContentRequest } from '../source-messages.js'
 import { openablePath } from './transfer-progress.js'
 
 // Objects of a fetch are written out, field by field: to spread one into another costs V8 as much as the rest of a step.
@@ -28,7 +28,7 @@ export interface WholeTransfer extends TransferTarget {
 
 /** What is wanted of a source. */
 export function wantedOf(
-  { id, hints, provenance, window, client }: TransferRequest,
+  { id, hints, provenance, window, client }: ContentRequest,
   avoid: ReadonlySet<string>,
   attributes: Attributes | undefined,
   needsPlace: boolean,
