@@ -1,8 +1,8 @@
 import type { CacheTable } from './cache-table.js'
 
 /**
- * The interface that the server and its TypeScript fallback share. All that happened on the connections of a thread since the
- * last turn is delivered in one call; answers go to their sockets at once, small ones at the end of the turn.
+ * The interface that the server and its TypeScript fallback share. One call delivers all that happened on the connections of a
+ * thread since the last turn. Answers go to their sockets at once, small ones at the end of the turn.
  */
 export interface Wire {
   /** 0 until `listening`. */
@@ -52,9 +52,9 @@ export interface Wire {
   setCertificates(pairs: readonly Pair[]): void
   /**
    * Opens the response cache, of this many bytes: what is put there is answered without a message. To be called once. `plain`:
-   * header lines that change none of them, each a name in small letters, or `name=value|value`: with another value the request
-   * is only given answers that do not look at such lines. `lines`: header lines of every answer, each with CRLF in front. Absent:
-   * this server has no response cache.
+   * header lines of requests that change none of the answers, each a name in small letters. `name=value|value`: with another
+   * value only answers are used that do not depend on such lines. `lines`: header lines of every answer, each with CRLF in front.
+   * Absent: this server has no response cache.
    */
   responseCache?(maxBytes: number, plain: readonly string[], lines?: string): CacheTable
 }

@@ -50,10 +50,9 @@ interface Counts {
 }
 
 /**
- * Decides whether an answer may be sent. Exempt clients and names are never limited. Others use free tokens first,
- * then paid ones; a payment in the request is settled only when these do not suffice, and then only the client's
- * bucket is used. A denied answer takes no tokens. `takeFirst` still takes one for content that is not here, so that
- * probing for free is not possible.
+ * Decides whether an answer may be sent. Exempt clients and names are never limited. Others use free tokens first, then paid
+ * ones. A payment in the request is settled only where these do not suffice, and then only the client's bucket is used. A denied
+ * answer takes no tokens. `takeFirst` still takes one for content that is not here, so that probing for free is not possible.
  */
 export class Gate implements Admission {
   #names: ReadonlySet<string> = new Set()
@@ -268,8 +267,8 @@ const unavailable: Denial = {
 }
 
 /**
- * 429 (RFC 6585 section 4): which limit, and when to try again: never before the delay is over, so that a client that
- * obeys Retry-After is never held. The bodies are prepared, because a flood is answered with them.
+ * 429 (RFC 6585 section 4): which limit, and when to try again. That is never before the delay is over, so that the connection of
+ * a client that obeys Retry-After is never left unread. The bodies are prepared, because a flood is answered with them.
  */
 function tooMany({ short, retrySeconds }: Shortage, isTooLarge: boolean, delayMs: number): Denial {
   const { message, body, largeBody } = words[short]

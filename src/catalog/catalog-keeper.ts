@@ -103,8 +103,8 @@ export class CatalogKeeper {
   }
 
   /**
-   * Resolves after the commit that holds the change. `busy`: the disk is full or fails, or a page that the change needs is
-   * damaged, and nothing of the change was written; who needs it says it again.
+   * Resolves after the commit that holds the change. `busy`: nothing of the change was written, because the disk is full or
+   * fails, or a page that the change needs is damaged. Who needs the change sends it again.
    */
   handle(message: CatalogRequest): Promise<CatalogReply | Refusal> {
     return new Promise((resolve) => {

@@ -100,8 +100,8 @@ const bodyMemory = new HeldMemory(gatheredMaxBytes)
 /** A request's head must be complete within this time, so that idle senders cannot hold connections. */
 const headMs = 10_000
 /**
- * Between two requests: longer than the usual 60 s of proxies in front, so that the proxy closes first and never sends a
- * request into a connection that is closing.
+ * A connection without a request is kept for so long. It is more than the usual 60 s of proxies in front: the proxy closes first,
+ * and never sends a request into a connection that is closing.
  */
 const idleMs = 75_000
 /**
@@ -311,9 +311,9 @@ class ListeningServer implements ReplyOwner, Front, Server {
   }
 
   /**
-   * Where as many requests are under way as may be, one of who has most makes room for one of who has fewer: the one whose client
-   * sends or takes its body most slowly. False: there is none, or one was looked for just now. Looks for a client's first request
-   * have turns of their own, so that those of who has many, and gets none, do not use them up.
+   * Whether a new request may begin. Where as many are under way as may be, one of the client with most requests is ended for one
+   * of a client with fewer: the one whose body moves most slowly. False: there is none, or one was looked for just now. Looks for
+   * a client's first request have turns of their own. Otherwise clients with many requests could use them up.
    */
   #hasPlace(request: SocketRequest): boolean {
     const now = this.#running.monotonic()

@@ -76,9 +76,9 @@ function plain(answer: SmallAnswer, code?: FailureCode): Whole {
 }
 
 /**
- * A failure in the form for this client: its code in a header line and in an object of JSON, and a page where a browser opens
- * the address. Texts are left as they are, because clients of the network know their words. `Vary: Accept` keeps the two forms
- * apart in caches.
+ * A failure in the form for this client. Its code stands in a header line and in an object of JSON. A browser that opens the
+ * address gets a page. Texts are left as they are, because clients of the network know their words. `Vary: Accept` keeps the two
+ * forms apart in caches.
  */
 function shaped(request: Request, first: string, answer: SmallAnswer): Whole {
   const { status, code = codeOfStatus(status) } = answer

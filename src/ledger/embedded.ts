@@ -173,8 +173,8 @@ export class EmbeddedLedger implements MoneyLedger {
     try {
       return this.#books.write(() => orders.map((order) => this.#one(order)))
     } catch (error) {
-      // Nothing can be kept any more, and the next read could end the process by a signal: it ends in order instead, with what
-      // there is to do.
+      // Nothing can be written any more, and the next read could end the process by a signal. So the process is ended here, with
+      // a message that says what to do.
       if (error instanceof BrokenDatabase)
         setImmediate(() => {
           throw error

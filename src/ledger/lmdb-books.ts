@@ -169,9 +169,9 @@ export class LmdbBooks implements LedgerView {
   }
 
   /**
-   * Runs `act` in one transaction; where it throws, nothing is written. If another program has written the ledger meanwhile (a
-   * new one that starts while the old one ends), the memory is out of date and is rebuilt first. Throws `BrokenDatabase` where
-   * the file was replaced since it was opened.
+   * Runs `act` in one transaction; where it throws, nothing is written. Another program may have written the ledger meanwhile: a
+   * new one starts while the old one ends. Then the memory is out of date and is rebuilt first. Throws `BrokenDatabase` where the
+   * file was replaced since it was opened.
    */
   write<T>(act: () => T): T {
     for (;;) {

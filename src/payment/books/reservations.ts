@@ -84,8 +84,8 @@ const othersActed: ReadonlySet<string> = new Set(['conflict', 'differs', 'ended'
 /**
  * What is reserved for items: the one writer of these records, whatever pays. The rules:
  *
- * - An item has one reservation. Orders count on it only where it covers their bytes, and each that does not, reserves anew
- *   what they need, in one commit with the refund of what was too little.
+ * - An item has one reservation. An order counts on it only where it covers the bytes of the order. Otherwise the order reserves
+ *   what it needs, in one commit with the refund of what was too little.
  * - Credits are reserved until the last order that counts on them is withdrawn.
  * - A payment for the item is reserved until it is spent: no order withdraws it. It takes the place of credits.
  * - What is spent has paid for an accepted item. It stays.
@@ -116,8 +116,8 @@ export class Reservations {
   }
 
   /**
-   * A payment came in, once for each `incoming.id`. It is reserved for the item, unless a payment or spent credits pay for it
-   * already, or credits for a larger one: then all of it becomes credits of the wallet.
+   * A payment came in, once for each `incoming.id`. It is reserved for the item. All of it becomes credits of the wallet where
+   * something pays for the item already: a payment, spent credits, or credits reserved for more bytes.
    */
   reservePayment(order: ReservePayment): Promise<'credited' | 'known'> {
     return this.#inTurn(order.itemId, () => this.#reservePayment(order))

@@ -46,8 +46,8 @@ export const aliasKind = 'alias'
 /** The other way round: the aliases of a wallet, by its address. */
 export const namesKind = 'wallet-aliases'
 /**
- * The same in earlier versions, which kept one alias of each wallet, and the next one in its place: what was indexed by the first
- * was then not found.
+ * The same in earlier versions, which kept only the last alias of a wallet. What was indexed by an earlier alias was not found
+ * then.
  */
 export const oldNameKind = 'alias-of'
 
@@ -63,8 +63,8 @@ const aliasesMax = 16
 const triesMax = 20
 
 /**
- * The wallets of the ledger. One key has one wallet, named by the address in the key's own network. Credits at its other
- * addresses (base64url SHA-256 of the owner field of its items) are moved to it when a signature of the key is first seen.
+ * The wallets of the ledger. One key has one wallet, named by the address in the key's own network. Its other addresses are
+ * aliases: base64url SHA-256 of the owner field of its items. Credits at an alias are moved when a signature of the key is seen.
  */
 export class Wallets {
   /** Aliases that are known to be there already. */
@@ -154,8 +154,8 @@ export class Wallets {
   }
 
   /**
-   * Records that a wallet has these aliases, together with those that it has. Resolves with those of them that lead to the wallet
-   * then: an alias of another wallet stays that one's, and a wallet that has too many takes no more.
+   * Records that a wallet has these aliases, together with those that it has. Resolves with those that lead to the wallet then.
+   * An alias of another wallet stays with that wallet, and a wallet that has too many aliases takes no more.
    */
   async recordAliases(wallet: string, aliases: readonly string[]): Promise<readonly string[]> {
     for (let tries = 0; tries < triesMax; tries += 1) {

@@ -218,9 +218,9 @@ export class TopUps {
   }
 
   /**
-   * Credits a pending payment that is final, or checks a credited one. The chain may have another transaction under the id now
-   * than at the report: an id does not always prove the other fields (`isBoundById`), and of one without a block a node may state
-   * anything. So all that is credited is taken from the final transaction.
+   * Credits a pending payment that is final, or checks a credited one. All that is credited is taken from the final transaction.
+   * The chain may have another one under the id now than at the report: an id does not always prove the other fields
+   * (`isBoundById`), and a node may state anything of a transaction without a block.
    */
   async #applySeen(stored: LedgerRecord, seen: SeenPayment): Promise<TopUp> {
     const noted = readTopUp(stored)

@@ -30,9 +30,8 @@ export interface GrowingFile {
 }
 
 /**
- * Content over a file that the fetcher is still writing. Broken files give no more bytes at all. Once all bytes are there, the
- * open file is all that a reader needs: it leaves the fetcher then, whose places would otherwise be held for as long as clients
- * take over what they read.
+ * Content over a file that the fetcher is still writing. Broken files give no more bytes at all. Once all bytes are there, a
+ * reader needs only the open file, and closes its place at the fetcher. Otherwise slow clients would hold these places.
  */
 export class GrowingContent implements Content {
   readonly sizeBytes: number

@@ -63,8 +63,8 @@ export function wasHeard(found: RawFound | Refusal): boolean {
 }
 
 /**
- * Asks gateways for `/raw/{id}`, with the trail of the request, and reads their answers. The sockets to one gateway are shared by
- * turns of clients, each held until its answer is over: as long as the client takes to read it.
+ * Requests `/raw/{id}` from gateways, with the trail of the request, and reads their answers. Clients have turns for the sockets
+ * to one gateway. A turn lasts until the answer is over, which may be as long as the client takes to read it.
  */
 export class RawClient {
   readonly #client: UpstreamClient

@@ -33,8 +33,8 @@ const tooLong = refuse('upstream', 'upstream', 'the body is too long')
 const ended: Step = { done: true, value: undefined }
 
 /**
- * One answer as it arrives: it hears of it from within the reading of the socket, and a reader that waits gets its piece in the
- * same turn. Streams, iterators and timers of a library in between would cost as much as the rest of the way.
+ * One answer as it arrives. It is called while the socket is read, and a reader that waits gets its piece in the same turn.
+ * Streams, iterators and timers of a library in between would cost as much as the rest of the way.
  *
  * The pieces are watched: when they come too slowly (`SenderPace`) the last word is a refusal (`late`), when the body fails it is
  * one too (`upstream`).

@@ -38,8 +38,8 @@ export interface UpstreamRequest {
 }
 
 /**
- * A socket without a request is kept for so long, where the gateway names no shorter time: a handshake of TLS costs as much as
- * ten small contents. Less than the minute or more after which servers usually close it.
+ * A socket without a request is kept for so long, where the gateway names no shorter time. A handshake of TLS costs as much as
+ * ten small contents. Servers usually close a socket after a minute or more, so this is less.
  */
 const idleMs = 50_000
 
@@ -57,8 +57,8 @@ interface Target {
 }
 
 /**
- * Requests to other gateways, and the sockets kept for them. GET goes by the client of this program where that is there; all
- * else goes by undici, and so does what that client cannot reach over TLS.
+ * Requests to other gateways, and the sockets kept for them. GET goes by the addon `native/client` where that is there. All else
+ * goes by undici, as does a gateway that the addon cannot reach over TLS.
  */
 export class UpstreamClient {
   #agent: Agent | undefined

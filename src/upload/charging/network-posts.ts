@@ -110,9 +110,10 @@ export class NetworkPosts implements PostHistory {
   }
 
   /**
-   * Whether a gateway of the network has the item. One that has it decides. Otherwise all must state that they have not, but for
-   * those that are away: the refusal `upstream` where one does not, `busy` where there is no turn for the question. Only for
-   * items whose owner has signed them and can pay: each call is a request to all gateways. Call `noteOutcome` afterwards.
+   * Whether a gateway of the network has the item. One that has it decides. False: all gateways state that they do not have it,
+   * except those that are away (`#isAbsent`). Refusals: `upstream` where one does not state it, `busy` where there is no turn for
+   * the question. Only for items whose owner has signed them and can pay: each call is a request to all gateways. Call
+   * `noteOutcome` afterwards.
    */
   async wasPosted(item: PostedItem): Promise<boolean | Refusal> {
     const { id, bytes, isAtHome, mayGoUnchecked } = item
@@ -132,8 +133,8 @@ export class NetworkPosts implements PostHistory {
   }
 
   /**
-   * What became of an item that is new. The question about one that was not paid for was in vain, and so was that about an order
-   * for shared credits, which costs nothing: who causes many of them waits behind others, and after some gets none.
+   * What became of an item that is new. A question was in vain where the item was not paid for. So it was for an order for shared
+   * credits, which costs nothing. Who causes many of these waits behind others, and is refused after some.
    */
   noteOutcome(item: PostedItem, isPaid: boolean): void {
     if (isPaid) this.#turns.noteUseful(item.client)
@@ -169,8 +170,8 @@ export class NetworkPosts implements PostHistory {
   }
 
   /**
-   * Only where all gateways that are not away say so: one that gets too many questions, bans this machine, or fails, may be the
-   * only one that has the item, and a stranger can bring that about. So whatever it answers, it is not away.
+   * False: all gateways that are not away answered 404. A gateway is away only where it answers nothing at all. One that refuses
+   * questions, bans this machine or fails may be the only one with the item, and strangers can bring that about.
    */
   #isAbsent(statuses: readonly (number | undefined)[]): false | Refusal {
     const nowMs = this.clock.monotonic()

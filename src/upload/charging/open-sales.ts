@@ -78,8 +78,9 @@ export class OpenSales {
   }
 
   /**
-   * Right before the item of a settled payment is accepted: nobody refunds the payment for some time, in which the item may be
-   * written down (`untilMs`, monotonic). It is spent afterwards. An answer: it is refunded, or that is not known now.
+   * Called right before the item of a settled payment is accepted. From then on nobody refunds the payment for some time, in
+   * which the item may be written down (`untilMs`, monotonic). The payment is spent afterwards. An answer: it is refunded, or
+   * that is not known now.
    */
   async keep(sale: Sale): Promise<{ readonly winc: string; readonly untilMs: number } | Unsettled> {
     const { clock } = this.parts

@@ -28,9 +28,12 @@ export class RepostCheck {
   }
 
   /**
-   * The answer to an item that the network has: anybody could post it here, so it is no order of its owner to pay. A stranger can
-   * bring it about that no gateway states anything. Some items are taken then from where the wallet's items came before, so that
-   * paid uploads do not depend on the gateways of others, and a stranger beside the owner can have him pay for little.
+   * The answer to an item that the network has: anybody could post it here, so its owner does not pay for it. Undefined: it is
+   * new.
+   *
+   * A stranger can bring it about that no gateway states anything. Then a few items are taken all the same, from clients at whose
+   * network the owner's items came in before. So paid uploads do not depend on the gateways of others, and a stranger on the same
+   * network can make the owner pay for little.
    */
   async refusal(header: ItemHeader, bytes: number, { address }: Uploader): Promise<UploadAnswer | undefined> {
     const posted: PostedItem = {

@@ -30,9 +30,9 @@ export interface BundlesHere {
 }
 
 /**
- * Looks up here whether an item was paid for before, and then asks the gateways of the network. While it is not certain what lies
- * in the bundles that were accepted here, or what other machines of this service have accepted, items count as new only where
- * their owner is at home. `machines`: absent where there are no others.
+ * Looks up here whether an item was paid for before, and then at the gateways of the network. It may not be certain yet what lies
+ * in the bundles that were accepted here, or what other machines of this service have accepted. Until then items count as new
+ * only where their owner is at home (`PostedItem.isAtHome`). `machines`: absent where there are no others.
  */
 export class ServicePosts implements PostHistory {
   constructor(
