@@ -41,8 +41,8 @@ export interface CashierParts {
   readonly options: CashierOptions
 }
 
-/** One payment being settled: everybody who brings it waits for the same one. */
-interface Flight {
+/** The settlement of one payment, while it is under way: everybody who brings the payment waits for it. */
+interface Settlement {
   /** Over once the settlement was requested, or never will be. */
   readonly verifying: Promise<void>
   readonly outcome: Promise<CashierReply>
@@ -62,7 +62,7 @@ const ownedMs = 24 * 3600_000
  * answer. After kill -9 at any point the payment continues from its record. Without a requested settlement no money has moved.
  */
 export class Cashier {
-  readonly #flights = new Map<string, Flight>()
+  readonly #underWay = new Map<string, Settlement>()
   readonly #learning: KindsLearner
   #forgetting: Timer | undefined
   readonly #closing = new AbortController()
@@ -91,7 +91,7 @@ export class Cashier {
         'a payment was open at the last stop: it is continued',
       )
       const going = record.state === 'settled' ? this.#credit(record) : this.#resume(record)
-      this.#fly(record.payment, Promise.resolve(), going)
+      this.#track(record.payment, Promise.resolve(), going)
     }
     this.#learning.start()
     const disk = new Outage(
@@ -118,14 +118,14 @@ export class Cashier {
       return unsigned
     }
     if ('look' in request) return this.#look(order)
-    const flight = await this.#flight(order)
-    if ('state' in flight) return flight
-    await flight.verifying
+    const settlement = await this.#join(order)
+    if ('state' in settlement) return settlement
+    await settlement.verifying
     let timer: Timer | undefined
     const late = new Promise<CashierReply>((resolve) => {
       timer = clock.after(options.waitMs, () => resolve({ state: 'pending' }))
     })
-    const reply = await Promise.race([flight.outcome, late])
+    const reply = await Promise.race([settlement.outcome, late])
     timer?.cancel()
     if (this.#closed) return reply
     return isSame(this.parts.records.find(order.payment), order) ? reply : spent
@@ -145,9 +145,10 @@ export class Cashier {
     const known = this.parts.records.find(payment)
     // What was refused here may have been refused because the other one had it already.
     const isOpen = known === undefined || known.state === 'failed'
-    if (this.#closed || this.#flights.has(payment) || !isOpen) return undefined
+    if (this.#closed || this.#underWay.has(payment) || !isOpen) return undefined
     this.parts.log.warn({ payment }, 'a payment was left open by another service: it is continued here')
-    await this.#fly(payment, Promise.resolve(), this.#resume(this.parts.records.adopt(record), true)).outcome
+    await this.#track(payment, Promise.resolve(), this.#resume(this.parts.records.adopt(record), true))
+      .outcome
     return this.#closed ? undefined : this.parts.records.find(payment)
   }
 
@@ -164,23 +165,23 @@ export class Cashier {
     const record = this.parts.records.find(order.payment)
     if (record !== undefined && !isSame(record, order)) return spent
     if (record?.state === 'failed') return refusedReply(record)
-    if (record !== undefined || this.#flights.has(order.payment)) return { state: 'made' }
+    if (record !== undefined || this.#underWay.has(order.payment)) return { state: 'made' }
     return this.#looks.verdict(order)
   }
 
-  /** The flight of a payment. One that nobody knows waits for its turn: the facilitator gets a request about it. */
-  async #flight(order: PaymentOrder): Promise<Flight | CashierReply> {
-    const isNew = !this.#flights.has(order.payment) && this.parts.records.find(order.payment) === undefined
+  /** The settlement of a payment, or the answer where there is none. A new payment waits for its turn at the facilitator. */
+  async #join(order: PaymentOrder): Promise<Settlement | CashierReply> {
+    const isNew = !this.#underWay.has(order.payment) && this.parts.records.find(order.payment) === undefined
     if (isNew && (await this.#lanes.turn(order)) !== undefined) return { state: 'busy' }
     if (this.#closed) return { state: 'down' }
-    const flight = this.#flights.get(order.payment) ?? this.#begin(order)
-    // Nobody got a request.
-    if (isNew && 'state' in flight) this.#lanes.worth(order)
-    return flight
+    const settlement = this.#underWay.get(order.payment) ?? this.#begin(order)
+    // The turn was not used: the facilitator got no request.
+    if (isNew && 'state' in settlement) this.#lanes.worth(order)
+    return settlement
   }
 
-  /** A new flight, or the answer where there is one already. */
-  #begin(order: PaymentOrder): Flight | CashierReply {
+  /** Begins a settlement. An answer: the payment has ended, or there is no place for it now. */
+  #begin(order: PaymentOrder): Settlement | CashierReply {
     const { records, log } = this.parts
     const record = records.find(order.payment)
     if (record !== undefined && !isSame(record, order)) return spent
@@ -189,17 +190,20 @@ export class Cashier {
     const leave = this.#lanes.take(order)
     if (leave === 'client') return { state: 'busy' }
     if (leave === 'all') {
-      log.warn({ flights: this.#flights.size }, 'too many payments are being settled: new ones are refused')
+      log.warn(
+        { settlements: this.#underWay.size },
+        'too many payments are being settled: new ones are refused',
+      )
       return { state: 'down' }
     }
     let verified: () => void = () => undefined
     const verifying = new Promise<void>((resolve) => {
       verified = resolve
     })
-    return this.#fly(
+    return this.#track(
       order.payment,
       verifying,
-      this.#take(order, () => verified())
+      this.#verifyAndSettle(order, () => verified())
         .then((reply) => {
           if (reply.state === 'refused') this.#lanes.blame(order)
           else this.#lanes.worth(order)
@@ -213,16 +217,17 @@ export class Cashier {
     )
   }
 
-  #fly(payment: string, verifying: Promise<void>, going: Promise<CashierReply>): Flight {
-    const outcome = going.finally(() => this.#flights.delete(payment))
-    const flight = { verifying, outcome }
-    this.#flights.set(payment, flight)
+  #track(payment: string, verifying: Promise<void>, going: Promise<CashierReply>): Settlement {
+    const outcome = going.finally(() => this.#underWay.delete(payment))
+    const settlement = { verifying, outcome }
+    this.#underWay.set(payment, settlement)
     // Not awaited: a bug in it becomes an unhandled rejection and ends the thread, also where no request waits any more.
     void outcome
-    return flight
+    return settlement
   }
 
-  async #take(order: PaymentOrder, verified: () => void): Promise<CashierReply> {
+  /** Verifies, records and settles a payment. `verified`: called when its settlement is about to be requested. */
+  async #verifyAndSettle(order: PaymentOrder, verified: () => void): Promise<CashierReply> {
     const { facilitator, records, clock, log } = this.parts
     const answer = await facilitator.verify(order.message, order.payer)
     if (answer.verdict === 'nothing') return { state: 'down' }

@@ -105,7 +105,7 @@ export class X402 implements Payments {
     const read = paymentOf(request)
     if (read === undefined) return undefined
     const quote = this.parts.offers.quote(charge)
-    const given = isUnreadable(read) ? quote : this.#freeAmount(quote, read)
+    const given = isUnreadable(read) ? quote : this.#givenAmount(quote, read)
     return this.#settled(charge, { beneficiary, asker }, read, given)
   }
 
@@ -116,7 +116,7 @@ export class X402 implements Payments {
   }
 
   /** A top-up costs what its payer gives, from the least to the most that any answer costs. */
-  #freeAmount(quote: Quote, { authorization }: Presented): Quote {
+  #givenAmount(quote: Quote, { authorization }: Presented): Quote {
     const { price } = this.parts.offers
     const units = BigInt(authorization.value)
     const most = price.units(Number.MAX_SAFE_INTEGER)

@@ -45,6 +45,7 @@ export class X402TopUps {
   async offer(request: Request, bytes: number): Promise<UsdcAnswer | Refusal> {
     const units = await this.processor.unitsOf(bytes)
     if (isRefusal(units)) return units
+    // The processor's price is one unit for each byte, so this offer has an amount of `units`.
     const charge = { request, bytes: Number(units), contentType: 'application/json' }
     return answerOfDenial(this.processor.x402.demand(charge))
   }
