@@ -251,6 +251,7 @@ const storedNames: Readonly<Record<string, readonly string[]>> = {
   'src/payment/usdc/left-settlements.ts': ['askedMs'],
   'src/payment/usdc/shared-settlements.ts': ['askedMs'],
   'src/payment/usdc/x402-comparison.ts': ['askedMs'],
+  'test/admission/payment-records.test.ts': ['askedMs'],
 }
 
 /** The names in a file: without comments and texts, but with what stands in braces in a text. */

@@ -1,45 +1,24 @@
-import type { Clock, Timer } from '../actor/clock.js'
-import type { Log } from '../actor/log.js'
+import type { Timer } from '../actor/clock.js'
 import { Outage } from '../actor/outage.js'
 import { isRefusal } from '../format/refusal.js'
 import { tryWrite, whileDiskTakes } from '../store/disk-error.js'
 import { writePatiently } from '../store/patient-write.js'
-import type { SettledCredits } from './admission-port.js'
-import type { Witness } from './chain-witness.js'
-import type { Facilitator, Settled } from './facilitator.js'
+import type { CashierParts } from './cashier-parts.js'
+import type { Settled } from './facilitator.js'
 import { KindsLearner } from './kinds-learner.js'
 import { Lanes } from './lanes.js'
 import { PaymentLooks } from './payment-looks.js'
-import type { Ownership, PaymentOwners } from './payment-owners.js'
-import type { PaymentRecord, PaymentRecords } from './payment-records.js'
-import type { SettlementClaims } from './settlement-claims.js'
+import type { Ownership } from './payment-owners.js'
+import type { PaymentRecord } from './payment-records.js'
 import {
-  type CashierOptions,
   type CashierReply,
   type CashierRequest,
-  type Kinds,
   type PaymentOrder,
   settleFailed,
 } from './settlement-messages.js'
 import { isSame, refusedReply, settledReply, spent, unsigned, usedReasons } from './settlement-replies.js'
 import { SharedSettlement } from './shared-settlement.js'
 import { Signers } from './signers.js'
-
-export interface CashierParts {
-  readonly records: PaymentRecords
-  readonly facilitator: Pick<Facilitator, 'verify' | 'settle' | 'supported'>
-  readonly credits: SettledCredits
-  /** Others that credit the same: gateways with these buckets, services with this ledger. Absent: there are none. */
-  readonly claims?: SettlementClaims
-  /** Others that sell something else with the same wallet; absent: there are none. */
-  readonly owners?: PaymentOwners
-  /** Consulted where a facilitator's refusal may be incomplete. */
-  readonly witness?: Witness
-  readonly kinds: Kinds
-  readonly clock: Clock
-  readonly log: Log
-  readonly options: CashierOptions
-}
 
 /** The settlement of one payment, while it is under way: everybody who brings the payment waits for it. */
 interface Settlement {

@@ -45,7 +45,7 @@ export function isTried(outcome: Paid | Denial | Tried): outcome is Tried {
   return typeof outcome === 'string'
 }
 
-/** Payments of requests, on an edge thread or in a payment service: offers, checks that cost next to nothing, the way to the cashier. */
+/** Payments of requests, on an edge thread or in a payment service: offers, cheap checks, and the way to the cashier. */
 export class X402 implements Payments {
   readonly #offered: Meter
   readonly #outcomes: Readonly<Record<Outcome, Meter>>

@@ -39,8 +39,8 @@ export interface Window {
 }
 
 /**
- * A request for content that is not in the store, or for a window of it: from an edge thread, in a message (`OpenMessage`), to the
- * transfer that it begins or joins. The transfer requests the same from each source, with what it knows (`Wanted`).
+ * A request for content that is not in the store, or for a window of it: from an edge thread, in a message (`OpenMessage`), to
+ * the transfer that it begins or joins. The transfer requests the same from each source, with what it knows (`Wanted`).
  */
 export interface ContentRequest {
   readonly id: Id

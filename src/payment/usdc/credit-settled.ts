@@ -5,8 +5,8 @@ import type { X402TopUps } from './x402-top-ups.js'
 
 /**
  * Credits a settled payment in USDC: reserves it for the item that it buys, or tops up the wallet. `beneficiary`: as in
- * `PaymentOrder`. The cashier calls it until it does not throw, again after a restart. The id of the payment is that of the transfer
- * in the ledger, so it is credited once.
+ * `PaymentOrder`. The cashier calls it until it does not throw, again after a restart. The id of the payment is that of the
+ * transfer in the ledger, so it is credited once.
  */
 export function creditSettled(
   sales: Pick<X402Sales, 'credit'>,
