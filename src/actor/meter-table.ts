@@ -81,6 +81,11 @@ export const meterTable: readonly MeterRow[] = [
     kind: 'counter',
     help: 'Clients dropped because they took no byte for too long.',
   },
+  {
+    name: 'root_lookup_gateways_failing',
+    kind: 'gauge',
+    help: 'Gateways that know in which transactions items lie, and failed the last times.',
+  },
   { name: 'flows_in_flight', kind: 'gauge', help: 'Requests being answered.' },
   { name: 'sockets_open', kind: 'gauge', help: 'Connections of clients that are open.' },
   {

@@ -25,6 +25,8 @@ export interface Refusal {
   readonly remembered?: true
   /** For so long it will be remembered, unless something becomes known. */
   readonly rememberedMs?: number
+  /** Of `unknown`: somebody who may know it gave no answer, so nobody may keep this as an absence. */
+  readonly isUnsure?: true
 }
 
 /** Makes a refusal. */

@@ -39,6 +39,7 @@ export function healthOf({ clock, meters, startedMs, tip, following, itemsSilent
   const warnings = [
     ...diskWarnings(meters),
     ...storeWarnings(meters),
+    ...lookupWarnings(meters),
     ...pushWarnings(meters, now),
     ...certificateWarnings(meters, now),
   ]
@@ -89,6 +90,14 @@ function storeWarnings(meters: Meters): string[] {
     const isSo = storeWords[state] !== '' && meters.value('content_store_state', { state }) > 0
     return isSo ? [`the object store ${storeWords[state]}`] : []
   })
+}
+
+function lookupWarnings(meters: Meters): string[] {
+  const gateways = meters.total('root_lookup_gateways_failing')
+  if (gateways <= 0) return []
+  return [
+    `${gateways} of the gateways that know where items lie fail: items that no source has are answered 404`,
+  ]
 }
 
 /** Failures of one minute pass by themselves. */

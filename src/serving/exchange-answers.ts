@@ -70,7 +70,7 @@ export function answerGone(requestLog: RequestLog, exchange: Exchange): void {
   requestLog.finish(exchange, { status: 499, bytes: 0, outcome: 'aborted', reason: 'the client left' })
 }
 
-/** Answers with a refusal. Unknown ids may be cached for `notFound` (a Cache-Control value). */
+/** Answers with a refusal. Ids that are surely unknown may be cached for `notFound` (a Cache-Control value). */
 export function answerRefusal(
   requestLog: RequestLog,
   exchange: Exchange,
@@ -79,7 +79,8 @@ export function answerRefusal(
 ): void {
   const answer = refusedAnswer(refusal, contentAnswers)
   const { fault, message: reason } = refusal
-  if (answer.status !== 404) answerExchange(requestLog, exchange, answer, { fault, reason })
+  if (answer.status !== 404 || refusal.isUnsure === true)
+    answerExchange(requestLog, exchange, answer, { fault, reason })
   else
     answerExchange(
       requestLog,

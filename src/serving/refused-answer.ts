@@ -40,11 +40,15 @@ const nodeAnswers: RefusalAnswers = {
   },
 }
 
+/** Retry-After of a 404 that is no absence: by then there is mostly a call left for the look-up of roots. */
+const unsureSeconds = 10
+
 /** The answer to a refusal: a short text and a code, never cached. Details of failures stand in the log, not in the answer. */
 export function refusedAnswer(refusal: Refusal, answers = nodeAnswers): SmallAnswer {
   const status = answers.statusOf(refusal)
   // A full queue is short-lived.
-  const retry = status === 503 ? '\r\nRetry-After: 1' : ''
+  const seconds = status === 503 ? 1 : refusal.isUnsure === true ? unsureSeconds : undefined
+  const retry = seconds === undefined ? '' : `\r\nRetry-After: ${seconds}`
   const code = codeOfRefusal(refusal.refused, status)
   return {
     status,

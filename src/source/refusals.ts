@@ -2,7 +2,7 @@ import { type Reason, type Refusal, refuse } from '../format/refusal.js'
 
 /**
  * The lower, the more it says. A source that failed may have had the bytes, so its word outweighs any number of
- * sources that are sure to have nothing: a failure must never become a 404.
+ * sources that are sure to have nothing: a failure must never become a 404 that is kept (`unknownForNow`).
  */
 const weight: Partial<Record<Reason, number>> = {
   defect: -1,
@@ -14,10 +14,14 @@ const weight: Partial<Record<Reason, number>> = {
   unknown: 9,
 }
 
+function weightOf({ refused, isUnsure }: Refusal): number {
+  return isUnsure === true ? 8 : (weight[refused] ?? 5)
+}
+
 /** The refusal to answer with after two sources refused. */
 export function weightier(one: Refusal | undefined, other: Refusal): Refusal {
   if (one === undefined) return other
-  return (weight[other.refused] ?? 5) < (weight[one.refused] ?? 5) ? other : one
+  return weightOf(other) < weightOf(one) ? other : one
 }
 
 /** No source that got the request lately had it; for `rememberedMs` none gets it again. */
@@ -42,6 +46,14 @@ export function defect(): Refusal {
 /** No source that got the request has it. */
 export function unknownEverywhere(): Refusal {
   return refuse('unknown', 'client', 'Not found')
+}
+
+/**
+ * Nobody who gave an answer has it, and somebody who may know it gave none. Answered 404, because for most ids that is so, and
+ * balancers take a gateway with many 5xx away from everybody. No cache may keep it.
+ */
+export function unknownForNow(): Refusal {
+  return { ...refuse('unknown', 'client', 'Not found now: try again'), isUnsure: true }
 }
 
 /** A source says that it has more than this machine could take. */

@@ -216,7 +216,8 @@ function openSources(
   const chainOf = peersOfChunks === undefined ? usual : { ...usual, chunkGateways: peersOfChunks }
   const chain = new RemoteChain(chainOf, systemClock, undefined, holders)
   const lookup = rootLookupOptions(settings)
-  const roots = lookup && new GatewayRoots(lookup, systemClock)
+  const failing = meters.of('root_lookup_gateways_failing')
+  const roots = lookup && new GatewayRoots(lookup, systemClock, (gateways) => failing.set(gateways))
   const heights = new RootHeights(chain, systemClock)
   const chunks = {
     ...sourceDefaults.chunks,

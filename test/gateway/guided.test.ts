@@ -8,7 +8,12 @@ import { someId } from '../source/rig.js'
 import { contentOnly, stage } from './rig.js'
 
 /** A network in which one item lies in one root; elsewhere the sources refuse. */
-async function scene(t: Test, bandSays: (right: Hints) => Hints | undefined, elsewhere: Reason = 'unknown') {
+async function scene(
+  t: Test,
+  bandSays: (right: Hints) => Hints | undefined,
+  elsewhere: Reason = 'unknown',
+  more = {},
+) {
   const body = randomBytes(900)
   const right = { rootId: someId(), itemOffset: 128, itemSize: 2000 }
   const opened: Hints[] = []
@@ -18,7 +23,7 @@ async function scene(t: Test, bandSays: (right: Hints) => Hints | undefined, els
     async open({ id, hints }) {
       opened.push(hints)
       if (hints.rootId !== right.rootId)
-        return { refused: elsewhere, fault: 'upstream', message: 'not there' }
+        return { refused: elsewhere, fault: 'upstream', message: 'not there', ...more }
       held += 1
       const content = {
         sizeBytes: body.length,
@@ -104,6 +109,15 @@ t.test('no place is tried twice', async (t) => {
   t.equal(opened.length, 2, 'the client says nothing')
   t.equal((await ask(wrong())).status, 404)
   t.equal(opened.length, 4)
+})
+
+t.test('no cache keeps a 404 where somebody who may know the id gave no answer', async (t) => {
+  for (const isUnsure of [true, undefined]) {
+    const { status, headers } = await (await scene(t, () => undefined, 'unknown', { isUnsure })).ask()
+    t.equal(status, 404)
+    t.equal(headers['cache-control'], isUnsure ? 'no-store' : 'public, max-age=60, must-revalidate')
+    t.equal(headers['retry-after'], isUnsure && '10')
+  }
 })
 
 t.test('a failure is not answered as 404, and a slow source is not asked again', async (t) => {

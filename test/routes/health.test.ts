@@ -35,22 +35,29 @@ t.test(
   },
 )
 
-t.test('what is wrong with the object store is a warning, and nothing of what is well', async (t) => {
-  const { meters } = metricsParts()
-  const tip = new Tip()
-  tip.move(7)
-  const health = (): Health =>
-    healthOf({ clock: new HandClock(), meters, startedMs: 0, tip, following: new Following() })
-  for (const state of storeStates) {
-    const meter = meters.of('content_store_state', { state })
-    meter.set(1)
-    const { status, warnings } = health()
-    t.equal(status, 'ok', state)
-    t.equal(warnings?.length ?? 0, state === 'well' || state === 'opening' ? 0 : 1, state)
-    meter.set(0)
-  }
-  t.equal(health().warnings, undefined, 'without one there is nothing to say')
-})
+t.test(
+  'what is wrong with the object store or the look-up of roots is a warning, and nothing of what is well',
+  async (t) => {
+    const { meters } = metricsParts()
+    const tip = new Tip()
+    tip.move(7)
+    const health = (): Health =>
+      healthOf({ clock: new HandClock(), meters, startedMs: 0, tip, following: new Following() })
+    for (const state of storeStates) {
+      const meter = meters.of('content_store_state', { state })
+      meter.set(1)
+      const { status, warnings } = health()
+      t.equal(status, 'ok', state)
+      t.equal(warnings?.length ?? 0, state === 'well' || state === 'opening' ? 0 : 1, state)
+      meter.set(0)
+    }
+    const failing = meters.of('root_lookup_gateways_failing')
+    failing.set(1)
+    t.match(health(), { status: 'ok', warnings: [/^1 of the gateways/] })
+    failing.set(0)
+    t.equal(health().warnings, undefined, 'without one there is nothing to say')
+  },
+)
 
 t.test(
   'the health check is 503 with its reasons while unhealthy; what says that it lives is not',

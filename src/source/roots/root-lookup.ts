@@ -5,7 +5,8 @@ import type { Clock } from '../../actor/clock.js'
 import { textOfBytes } from '../../format/bytes.js'
 import { Gathered } from '../../format/gathered.js'
 import { type Id, parseId } from '../../format/id.js'
-import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { unknownForNow } from '../refusals.js'
 import type { Hints, Provenance } from '../source-messages.js'
 import { type OwnName, readAnswerHeaders, trailHeaders } from '../upstream/gateway-headers.js'
 import { isConfined, passed, type TrailRules, trailKey } from '../upstream/trail.js'
@@ -27,8 +28,9 @@ export interface RootLookupOptions extends TrailRules {
 /** Where an item lies, as somebody says: never believed, only looked at. */
 export interface RootLookup {
   /**
-   * Undefined where nobody knows it. A refusal (`busy`): that is not known, because none of them could be called, or none
-   * answered. Never rejects. `client`: address of the one whose share of the requests it takes; empty: of this program itself.
+   * Undefined where nobody knows it, or all of them get no requests for a while, after failures. A refusal (`unknownForNow`):
+   * that is not known, because the calls of now are used up, or none answered. Never rejects. `client`: address of the one whose
+   * share of the requests it takes; empty: of this program itself.
    */
   find(
     id: Id,
@@ -42,9 +44,6 @@ interface Remembered {
   readonly hints: Hints | undefined
   readonly untilMs: number
 }
-
-/** An absence must not be made of it. */
-const notKnownNow = refuse('busy', 'self', 'It is not known now in which transaction this id lies: try again')
 
 /** Answers of offset routes are small. */
 const answerMaxBytes = 16_384
@@ -63,9 +62,11 @@ export class GatewayRoots implements RootLookup {
   readonly #own: OwnName
   readonly #shares: CallShares
 
+  /** `noteFailing` gets the number of gateways that have failed several times in a row, after each call. */
   constructor(
     private readonly options: RootLookupOptions,
     private readonly clock: Clock,
+    private readonly noteFailing: (gateways: number) => void = () => undefined,
   ) {
     const { gateways, headMs, breaker, ownHosts, release } = options
     this.#remembered = new BoundedMap(options.rememberedMax)
@@ -92,7 +93,8 @@ export class GatewayRoots implements RootLookup {
     let found: Hints | undefined
     const isLed = trailKey(provenance, this.options) !== ''
     for (const { url, breaker } of this.#gateways) {
-      if (signal.aborted || passed(url, provenance)) continue
+      // While it rests it is as if it were not configured: its failures are not the fault of the id.
+      if (signal.aborted || passed(url, provenance) || breaker.isResting) continue
       isWanted = true
       // Where calls are plenty nobody is short of any.
       if ((!hasShare && breaker.isScarce) || !breaker.take()) continue
@@ -104,6 +106,7 @@ export class GatewayRoots implements RootLookup {
       const isWell = answer !== 'away' && (answer !== 'refused' || isLed)
       // What is refused to a client's trail says nothing about the gateway, nor does one id that takes it longer than others.
       if (isWell || !breaker.wasWellSince(begunMs)) breaker.tell(isWell)
+      this.noteFailing(this.#gateways.filter((one) => one.breaker.isFailing).length)
       if (answer === 'away' || answer === 'refused') continue
       isAnswered = true
       // A root with the offset is better than a root alone, which is better than nothing.
@@ -115,7 +118,7 @@ export class GatewayRoots implements RootLookup {
     }
     // An absence holds only for requests without a trail; a place holds for whoever requested it.
     if (isAnswered && (found !== undefined || !isLed)) this.#remember(id, found)
-    return isWanted && !isAnswered ? notKnownNow : found
+    return isWanted && !isAnswered ? unknownForNow() : found
   }
 
   async close(): Promise<void> {

@@ -268,7 +268,8 @@ export class Fetcher {
     if (!isRefusal(announcement)) absences?.note(id, 'found')
     else if (this.#variantKey(request) !== '') return
     else if (failures.has(announcement.refused)) absences?.note(id, 'failed')
-    else if (announcement.refused === 'unknown') absences?.miss(id, generation)
+    else if (announcement.refused === 'unknown' && announcement.isUnsure !== true)
+      absences?.miss(id, generation)
   }
 
   /**

@@ -44,6 +44,7 @@ export const wantedLines: readonly string[] = [
   'content-encoding',
   'content-length',
   'content-range',
+  'retry-after',
   ...Object.values(spelledWords).flat(),
 ]
 

@@ -5,7 +5,7 @@ import { greediest, type Holdings } from '../../actor/greediest.js'
 import { type AnySignal, signalOf } from '../../actor/lazy-signal.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
-import { unknownEverywhere, weightier } from '../refusals.js'
+import { unknownEverywhere, unknownForNow, weightier } from '../refusals.js'
 import type { Found, Source, Wanted } from '../source.js'
 import { PeerSilence } from './peer-silence.js'
 import { PeerWeights } from './peer-weights.js'
@@ -80,6 +80,13 @@ class Verdicts {
 
   get isAnswered(): boolean {
     return this.#answers.size > 0
+  }
+
+  /** What is known of the id, where nobody has opened it. A peer that nobody vouches for outweighs no other one's word. */
+  refusalOf(refusal: Refusal): Refusal {
+    const isDenied = this.#answers.has('unknown') && !this.#answers.has('found')
+    const isFailure = refusal.refused === 'late' || refusal.refused === 'upstream'
+    return isDenied && isFailure ? unknownForNow() : refusal
   }
 
   answered(answer: PeerAnswer): void {
@@ -192,7 +199,7 @@ export class NetworkPeers implements Source {
     limit?.cancel()
     if (verdicts.isAnswered) this.#silence.well()
     else if (!signal.aborted && !this.#silence.wasWellSince(begunMs)) this.#silence.failed()
-    return found
+    return isRefusal(found) && !signal.aborted ? verdicts.refusalOf(found) : found
   }
 
   async #first(

@@ -3,7 +3,7 @@ import { FairSlots, type Release } from '../../actor/fair-slots.js'
 import { type AnySignal, LazySignal } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Writable } from '../../format/writable.js'
-import { unknownEverywhere } from '../refusals.js'
+import { unknownEverywhere, unknownForNow } from '../refusals.js'
 import type { Found, Wanted } from '../source.js'
 import type { Window } from '../source-messages.js'
 import { openEnd, windowIn } from '../window-in.js'
@@ -197,7 +197,8 @@ export class RawClient {
     const no = (message: string): AnsweredRefusal => {
       return { ...refuse('upstream', 'upstream', `${url}: ${message}`), answered: true }
     }
-    if (statusCode === 404 || statusCode === 410) return unknownEverywhere()
+    if (statusCode === 404 || statusCode === 410)
+      return headers['retry-after'] === undefined ? unknownEverywhere() : unknownForNow()
     if (statusCode === 416 && requested !== undefined) {
       return refuse('unsatisfiable', 'client', 'the range is outside of the content')
     }

@@ -4,6 +4,7 @@ import { Breaker } from '../../../src/actor/breaker.js'
 import { type Clock, systemClock } from '../../../src/actor/clock.js'
 import { encodeBundle } from '../../../src/format/bundle.js'
 import { isRefusal, refuse } from '../../../src/format/refusal.js'
+import { unknownForNow } from '../../../src/source/refusals.js'
 import { chainSources } from '../../../src/source/roots/chain-sources.js'
 import { OffsetAwareChunks } from '../../../src/source/roots/chunks.js'
 import { GatewayRoots, type RootLookupOptions } from '../../../src/source/roots/root-lookup.js'
@@ -12,6 +13,7 @@ import { someId, trail, upstream } from '../rig.js'
 import { bundleItem, bundleTags, item, weave } from '../weave.js'
 
 const never = new AbortController().signal
+const unsure = { refused: 'unknown', isUnsure: true }
 const breaker = { burst: 5, perMinute: 60, failuresMax: 3, coolMs: 1000 }
 
 function options(gateways: readonly string[], more: Partial<RootLookupOptions> = {}): RootLookupOptions {
@@ -76,7 +78,7 @@ t.test('an absence for a request with a via list is not remembered for others', 
   const roots = new GatewayRoots(options([server.url]), systemClock)
   for (let turn = 0; turn < 4; turn += 1) {
     const longer = { ...trail, hops: 1, via: ['a.example'] }
-    t.match(await roots.find(id, longer, never), { refused: 'busy' })
+    t.match(await roots.find(id, longer, never), unsure)
     t.equal(await roots.find(id, { ...trail, via: ['127.0.0.1'] }, never), undefined, 'it is not asked')
   }
   t.equal(server.requests.length, 4)
@@ -147,7 +149,7 @@ t.test('that nobody could be called is no absence', async (t) => {
   const roots = new GatewayRoots(options([server.url], { breaker: few }), clock)
   const [known, unknown] = [someId(), someId()]
   t.equal(await roots.find(known, trail, never, '198.51.100.7'), undefined)
-  t.match(await roots.find(unknown, trail, never, '198.51.100.7'), { refused: 'busy' })
+  t.match(await roots.find(unknown, trail, never, '198.51.100.7'), unsure)
   t.equal(
     await roots.find(known, trail, never, '198.51.100.7'),
     undefined,
@@ -155,18 +157,43 @@ t.test('that nobody could be called is no absence', async (t) => {
   )
   clock.ms += 60_000
   isWell = false
-  t.match(await roots.find(unknown, trail, never), { refused: 'busy' }, 'nor that it failed')
+  t.match(await roots.find(unknown, trail, never), unsure, 'nor that it failed')
   clock.ms += 60_000
   isWell = true
   t.equal(await roots.find(unknown, trail, never), undefined)
   await Promise.all([roots.close(), server.close()])
 
-  const refusing = { find: async () => refuse('busy', 'self', 'not now') }
+  const refusing = { find: async () => unknownForNow() }
   const absent = { open: async () => refuse('unknown', 'client', 'Not found') }
   const source = new OffsetAwareChunks(absent as never, absent as never, refusing)
   const wanted = { id: unknown, provenance: trail, client: '' }
-  t.match(await source.open(wanted as never, new AbortController().signal), { refused: 'busy' })
+  t.match(await source.open(wanted as never, new AbortController().signal), unsure)
 })
+
+t.test(
+  'while no gateway is called after failures, it is as if there were none, and that is stated',
+  async (t) => {
+    const clock = handClock()
+    let isWell = false
+    const server = await upstream((_, response) => response.writeHead(isWell ? 404 : 500).end())
+    let failing = 0
+    const roots = new GatewayRoots(options([server.url]), clock, (gateways) => {
+      failing = gateways
+    })
+    for (let time = 0; time < breaker.failuresMax; time += 1)
+      t.match(await roots.find(someId(), trail, never), unsure)
+    t.equal(failing, 1)
+    const id = someId()
+    t.equal(await roots.find(id, trail, never), undefined)
+    t.equal(server.requests.length, breaker.failuresMax)
+    clock.ms += 60_000
+    isWell = true
+    await roots.find(id, trail, never)
+    t.ok(server.requests.length > breaker.failuresMax, 'the absence was not remembered')
+    t.equal(failing, 0)
+    await Promise.all([roots.close(), server.close()])
+  },
+)
 
 t.test('a gateway that fails is not asked for a while', (t) => {
   const clock = handClock()

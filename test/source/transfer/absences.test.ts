@@ -1,5 +1,6 @@
 import t from 'tap'
 import { isRefusal, type Refusal, refuse } from '../../../src/format/refusal.js'
+import { unknownForNow } from '../../../src/source/refusals.js'
 import type { Found, Source } from '../../../src/source/source.js'
 import { Absences } from '../../../src/source/transfer/absences.js'
 import { eventually } from '../../eventually.js'
@@ -192,18 +193,21 @@ t.test('a fetcher asks no source for what is remembered, and never remembers a f
   }
   for (let time = 0; time < 4; time += 1) t.strictSame(await ask(), ['late', false])
   t.equal(requested, 4)
+  answer = unknownForNow()
+  for (let time = 0; time < 4; time += 1) t.strictSame(await ask(), ['unknown', false])
+  t.equal(requested, 8, 'not all who may know it gave an answer')
   answer = refuse('unknown', 'client', 'nowhere')
   for (let time = 0; time < 4; time += 1) await ask({ provenance: { ...trail, forward: false } })
-  t.equal(requested, 8, 'where nobody else may be asked, nothing is learned')
+  t.equal(requested, 12, 'where nobody else may be asked, nothing is learned')
   t.strictSame(await ask(), ['unknown', false])
   t.strictSame(await ask(), ['unknown', false])
   t.strictSame(await ask(), ['unknown', true])
-  t.equal(requested, 10)
+  t.equal(requested, 14)
   t.strictSame(await ask({ hints: { rootId: someId() } }), ['unknown', false], 'who knows where to look')
   catalog.known.add(id)
   catalog.at += 1
   t.strictSame(await ask(), ['unknown', false], 'the index learned the id')
-  t.equal(requested, 12)
+  t.equal(requested, 16)
   t.equal(fetcher.held, 0)
   await close()
 })

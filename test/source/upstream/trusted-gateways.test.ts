@@ -139,18 +139,20 @@ t.test('headers are read under both names, and malformed values count as absent'
 })
 
 t.test('statuses: only 404 and its like mean unknown', async (t) => {
-  for (const [status, reason] of [
+  for (const [status, reason, headers] of [
     [404, 'unknown'],
+    [404, 'unsure', { 'retry-after': '10' }],
     [410, 'unknown'],
     [500, 'upstream'],
     [429, 'upstream'],
     [302, 'upstream'],
     [204, 'upstream'],
   ] as const) {
-    const server = await upstream((_, response) => response.writeHead(status).end())
+    const server = await upstream((_, response) => response.writeHead(status, headers).end())
     const source = gateways([server.url])
     const refusal = await source.open(wanted(), never)
-    t.equal(isRefusal(refusal) && refusal.refused, reason, `${status}`)
+    const isUnsure = isRefusal(refusal) && refusal.isUnsure === true
+    t.equal(isUnsure ? 'unsure' : isRefusal(refusal) && refusal.refused, reason, `${status}`)
     await source.close()
     await server.close()
   }
