@@ -1,5 +1,7 @@
 import { type AnySignal, signalOf } from '../../actor/lazy-signal.js'
+import type { Requester } from '../../actor/requester.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
+import type { Transaction } from '../../format/transaction.js'
 import { isBoundById } from '../../proof/transaction-proof.js'
 import { unknownEverywhere, weightier } from '../refusals.js'
 import type { Found, Source, Wanted } from '../source.js'
@@ -7,6 +9,7 @@ import { windowIn } from '../window-in.js'
 import { ChunkedRoot, type ChunkedRootParts } from './chunked-root.js'
 import type { Items, OpenRoot } from './items.js'
 import { learnedOfTransaction } from './learned.js'
+import type { RootPlace } from './proven-chunks.js'
 import type { RootHeights } from './root-heights.js'
 import type { RootLookup } from './root-lookup.js'
 import type { Transactions } from './transaction-headers.js'
@@ -22,22 +25,28 @@ export class Chunks implements Source {
   ) {}
 
   /** Opens a transaction's data to be read at any place. */
-  readonly openRoot: OpenRoot = async (id, requester) => {
-    const place = await this.transactions.place(id, requester)
+  readonly openRoot: OpenRoot = async (id, requester) =>
+    this.#opened(await this.transactions.place(id, requester), requester)
+
+  async #rootOf(header: Transaction, requester: Requester): Promise<ChunkedRoot | Refusal> {
+    return this.#opened(await this.transactions.placeOf(header, requester), requester)
+  }
+
+  #opened(place: RootPlace | Refusal, { client }: Requester): ChunkedRoot | Refusal {
     return isRefusal(place)
       ? place
-      : new ChunkedRoot(place, this.parts, this.heights?.known(id), requester.client)
+      : new ChunkedRoot(place, this.parts, this.heights?.known(place.id), client)
   }
 
   async open(wanted: Wanted, ending: AnySignal): Promise<Found | Refusal> {
     const signal = signalOf(ending)
-    const { id, avoid } = wanted
+    const { avoid } = wanted
     if (avoid.has(this.name)) return unknownEverywhere()
     const header = await this.transactions.headerFor(wanted, signal)
     if (isRefusal(header)) return header
     // An empty payload has no chunks; for format 2 the signature says that it is empty.
     const empty = header.format === 2 && header.dataSize === 0
-    const root = empty ? undefined : await this.openRoot(id, { client: wanted.client, signal })
+    const root = empty ? undefined : await this.#rootOf(header, { client: wanted.client, signal })
     if (isRefusal(root)) return root
     const window = wanted.window && windowIn(wanted.window, header.dataSize)
     if (isRefusal(window)) return window

@@ -14,18 +14,28 @@ export type TransactionChain = Pick<Chain, 'transaction' | 'transactionOffset'>
 
 const nothing = new Uint8Array(0)
 
+/** A header, and the verified data that came with it. */
+interface Read {
+  readonly header: Transaction
+  readonly data?: Uint8Array
+}
+
 /** Bytes of data that came with headers of format 1, and is kept until it is read. */
 const inlineMaxBytes = 16 * 1024 * 1024
 
-/** Headers of transactions, each with its signature verified once, and where their data lies. Remembers a bounded number. */
+/**
+ * Headers of transactions, each with its signature verified once, and where their data lies. A bounded number of those is
+ * remembered whose id proves their fields (`isBoundById`). Of any other header a node can make a second one under the same id,
+ * which must not last longer than the request that it was sent for.
+ */
 export class Transactions {
   readonly #headers: BoundedMap<Id, Transaction>
   readonly #places: BoundedMap<Id, RootPlace>
-  /** Data that came with a header, true to its signature. */
-  readonly #inline = new Map<Id, Uint8Array>()
+  /** Data that came with a header, true to its signature, until it is read. */
+  readonly #inline = new Map<Transaction, Uint8Array>()
   #inlineBytes = 0
-  /** Requests for transactions that the nodes have denied. */
-  readonly #unknown = new WeakMap<Wanted, Refusal>()
+  /** What nodes answered to requests under way: that they know no such transaction, or a header that is not remembered. */
+  readonly #answered = new WeakMap<Wanted, Transaction | Refusal>()
 
   /** Each remembered header takes some 2 KiB. */
   constructor(
@@ -41,34 +51,38 @@ export class Transactions {
    * item. Without data. Where a node left out the data that a signature of format 1 covers, nothing is verified yet.
    */
   async header(id: Id, requester: Requester): Promise<Transaction | Refusal> {
+    const found = await this.#read(id, requester)
+    return isRefusal(found) ? found : found.header
+  }
+
+  async #read(id: Id, requester: Requester): Promise<Read | Refusal> {
     const known = this.#headers.get(id)
-    if (known !== undefined) return known
+    if (known !== undefined) return { header: known }
     // Verified here, since a large format-1 header comes without the data that its signature covers.
     const answer = await this.chain.transaction(id, { signed: false, ...requester })
     if (isRefusal(answer)) return answer
     const transaction = answer.format === 2 ? { ...answer, data: nothing } : answer
-    if (transaction.format === 1 && transaction.data.length < transaction.dataSize) return transaction
+    if (transaction.format === 1 && transaction.data.length < transaction.dataSize)
+      return { header: transaction }
     const held = transaction.id === id ? verifyTransaction(transaction) : mistaken(id)
     if (held !== true) return held
     const header = { ...transaction, data: nothing }
-    this.#headers.set(id, header)
-    if (transaction.format === 1) this.#keepInline(id, transaction.data)
-    return header
+    if (isBoundById(header)) this.#headers.set(id, header)
+    return transaction.format === 1 ? { header, data: transaction.data } : { header }
   }
 
   /**
-   * The data of a transaction of format 1 that came with its header and was verified, once; undefined where it is not here. Nodes
-   * send it with each header: up to 13 MB that need not come again.
+   * The data of a transaction of format 1 that came with this header and was verified, once; undefined where it is not here.
+   * Nodes send it with each header: up to 13 MB that need not come again.
    */
-  takeInline(id: Id): Uint8Array | undefined {
-    const data = this.#inline.get(id)
-    if (this.#inline.delete(id)) this.#inlineBytes -= data?.length ?? 0
+  takeInline(header: Transaction): Uint8Array | undefined {
+    const data = this.#inline.get(header)
+    if (this.#inline.delete(header)) this.#inlineBytes -= data?.length ?? 0
     return data
   }
 
-  #keepInline(id: Id, data: Uint8Array): void {
-    this.takeInline(id)
-    this.#inline.set(id, data)
+  #keepInline(header: Transaction, data: Uint8Array): void {
+    this.#inline.set(header, data)
     this.#inlineBytes += data.length
     for (const oldest of this.#inline.keys()) {
       if (this.#inlineBytes <= inlineMaxBytes && this.#inline.size <= this.rememberedMax) return
@@ -77,15 +91,21 @@ export class Transactions {
   }
 
   /**
-   * The header for a want that several sources see, one after the other: nodes get one request where they know no such
-   * transaction, which is so for every data item.
+   * The header for a want that several sources see, one after the other: nodes get one request for it, also where they know no
+   * such transaction, which is so for every data item.
    */
   async headerFor(wanted: Wanted, signal: AbortSignal): Promise<Transaction | Refusal> {
-    const refusal = this.#unknown.get(wanted)
-    if (refusal !== undefined) return refusal
-    const answer = await this.header(wanted.id, { client: wanted.client, signal })
-    if (isRefusal(answer) && answer.refused === 'unknown') this.#unknown.set(wanted, answer)
-    return answer
+    const answered = this.#answered.get(wanted)
+    if (answered !== undefined) return answered
+    const found = await this.#read(wanted.id, { client: wanted.client, signal })
+    if (isRefusal(found)) {
+      if (found.refused === 'unknown') this.#answered.set(wanted, found)
+      return found
+    }
+    const { header, data } = found
+    if (!isBoundById(header)) this.#answered.set(wanted, header)
+    if (data !== undefined) this.#keepInline(header, data)
+    return header
   }
 
   /**
@@ -96,15 +116,22 @@ export class Transactions {
     const known = this.#places.get(id)
     if (known !== undefined) return known
     const header = await this.header(id, requester)
-    if (isRefusal(header)) return header
+    return isRefusal(header) ? header : this.placeOf(header, requester)
+  }
+
+  /** The same, where its header is known. */
+  async placeOf(header: Transaction, requester: Requester): Promise<RootPlace | Refusal> {
+    const { id } = header
+    const known = this.#places.get(id)
+    if (known !== undefined) return known
     if (header.format !== 2 || header.dataRoot.length !== 32 || header.dataSize === 0)
       return unknownEverywhere()
     const offset = await this.chain.transactionOffset(id, requester)
     if (isRefusal(offset)) return offset
-    return this.#placeOf(header, offset)
+    return this.#checked(header, offset)
   }
 
-  #placeOf(header: Transaction, offset: TransactionOffset): RootPlace | Refusal {
+  #checked(header: Transaction, offset: TransactionOffset): RootPlace | Refusal {
     if (offset.size !== header.dataSize) {
       return refuse(
         'forged',
@@ -120,7 +147,7 @@ export class Transactions {
       sizeBytes: dataSize,
       weaveStart: offset.start,
     }
-    this.#places.set(id, place)
+    if (place.isBound) this.#places.set(id, place)
     return place
   }
 

@@ -59,7 +59,7 @@ export class TxData implements Source {
   }
 
   async #inline(header: Transaction, requester: Requester): Promise<AsyncIterable<Uint8Array> | Refusal> {
-    const known = this.transactions.takeInline(header.id)
+    const known = this.transactions.takeInline(header)
     if (known !== undefined || header.dataSize === 0) return one(known ?? header.data)
     const turn = await this.#gathering.wait(requester.client, requester.signal)
     if (isRefusal(turn)) return turn

@@ -255,6 +255,33 @@ t.test('data of format 1 that came with its header is not fetched again', async 
   const source = inOrder('both', [aware, txData])
   t.strictSame(await taken(await source.open(wantedOf(id), never)), data)
   t.strictSame(calls, ['transaction'])
-  t.strictSame(await taken(await source.open(wantedOf(id), never)), data, 'it is verified by its header')
-  t.strictSame(calls, ['transaction', 'data'])
+  t.strictSame(await taken(await source.open(wantedOf(id), never)), data)
+  t.strictSame(calls, ['transaction', 'transaction'], 'the header is another one each time')
+})
+
+t.test('a false header under a true id lasts no longer than the request that it came for', async (t) => {
+  const { chain, devnet, payer, post } = await weave(t)
+  const data = randomBytes(5000)
+  const old = await postedOld(payer, devnet.url, data)
+  const minedId = await post(data)
+  const mined = await chain.transaction(minedId)
+  if (isRefusal(mined)) throw new Error(mined.message)
+  const ownerless = signTransactionEcdsa(mined, Buffer.alloc(32, 7))
+  let isLie = true
+  const lying = changed(chain, {
+    async transaction(id) {
+      const tx = id === ownerless.id ? ownerless : await chain.transaction(id, { signed: false })
+      if (isRefusal(tx) || !isLie) return tx
+      const dataSize = tx.dataSize - 32
+      if (tx.format === 2) return { ...tx, dataSize }
+      return { ...tx, target: tx.data.subarray(0, 32), data: tx.data.subarray(32), dataSize }
+    },
+    transactionOffset: (id, ...more) => chain.transactionOffset(id === ownerless.id ? minedId : id, ...more),
+  })
+  const [chunks, , txData] = sourcesOf(lying)
+  t.strictSame(await taken(await txData.open(wantedOf(old), never)), data.subarray(32), 'it verifies')
+  t.match(await chunks.open(wantedOf(ownerless.id), never), { refused: 'forged' })
+  isLie = false
+  t.strictSame(await taken(await txData.open(wantedOf(old), never)), data)
+  t.strictSame(await taken(await chunks.open(wantedOf(ownerless.id), never)), data)
 })
