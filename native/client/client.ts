@@ -41,8 +41,8 @@ export interface Answering {
   onError(error: Error): void
 }
 
-/** A request under way. Its methods do nothing once it is over. */
-export interface OpenRequest {
+/** Controls the answer to a request that is under way. Its methods do nothing once it is over. */
+export interface AnswerControl {
   /** No more of the body is reported until `resume`, but what was read already: the socket is left to fill. */
   pause(): void
   resume(): void
@@ -163,7 +163,7 @@ export class HttpClient {
   }
 
   /** Sends `head` (a whole head of GET or HEAD, Latin-1). Throws where it is none. */
-  request(origin: number, head: string, isHead: boolean, answering: Answering): OpenRequest {
+  request(origin: number, head: string, isHead: boolean, answering: Answering): AnswerControl {
     const id = this.#addon.request(this.#client, origin, head, isHead, this.options.wholeMaxBytes)
     this.#open.set(id, answering)
     return {

@@ -1,7 +1,12 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import { createServer as createTlsServer, type TlsOptions } from 'node:tls'
 import type { Test } from 'tap'
-import { type Answering, type AnswerLines, HttpClient, type OpenRequest } from '../../native/client/client.js'
+import {
+  type AnswerControl,
+  type Answering,
+  type AnswerLines,
+  HttpClient,
+} from '../../native/client/client.js'
 import type { CertificatePair } from '../../src/certificates/pair.js'
 import { selfSigned } from '../../src/certificates/self-signed.js'
 
@@ -122,7 +127,7 @@ export interface AskingOptions {
 export interface Asking {
   readonly client: HttpClient
   readonly origin: number
-  ask(path?: string, method?: 'GET' | 'HEAD'): { heard: Heard; request: OpenRequest }
+  ask(path?: string, method?: 'GET' | 'HEAD'): { heard: Heard; request: AnswerControl }
 }
 
 /** A client of one server. */

@@ -1,6 +1,11 @@
 import { lookup } from 'node:dns'
 import { isIP } from 'node:net'
-import { type Answering, HttpClient, type OpenRequest, type TlsTrust } from '../../../native/client/client.js'
+import {
+  type AnswerControl,
+  type Answering,
+  HttpClient,
+  type TlsTrust,
+} from '../../../native/client/client.js'
 import type { Clock } from '../../actor/clock.js'
 
 /** A body up to this size comes as one piece. */
@@ -86,7 +91,7 @@ export class NativeClient {
   }
 
   /** Sends a request to an origin that is served. `answering` may hear of an error before this returns. */
-  request(origin: string, { method, path, headers }: NativeRequest, answering: Answering): OpenRequest {
+  request(origin: string, { method, path, headers }: NativeRequest, answering: Answering): AnswerControl {
     const state = this.#stateOf(origin)
     const lines = this.#linesOf(headers)
     if (state === undefined || lines === undefined || !plainPath.test(path)) {
@@ -170,14 +175,14 @@ export class NativeClient {
   }
 }
 
-const nothing: OpenRequest = { pause: () => undefined, resume: () => undefined, drop: () => undefined }
+const nothing: AnswerControl = { pause: () => undefined, resume: () => undefined, drop: () => undefined }
 
 /** A request that waits for addresses. */
-class Waiting implements OpenRequest {
-  #sent: OpenRequest | undefined
+class Waiting implements AnswerControl {
+  #sent: AnswerControl | undefined
   #isOver = false
 
-  constructor(state: OriginState, send: () => OpenRequest, answering: Answering) {
+  constructor(state: OriginState, send: () => AnswerControl, answering: Answering) {
     state.waiting.push((error) => {
       if (this.#isOver) return
       if (error === undefined) this.#sent = send()

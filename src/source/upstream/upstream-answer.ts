@@ -1,4 +1,4 @@
-import type { Answering, OpenRequest } from '../../../native/client/client.js'
+import type { AnswerControl, Answering } from '../../../native/client/client.js'
 import type { Clock, Timer } from '../../actor/clock.js'
 import { PieceList } from '../../format/piece-list.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
@@ -51,7 +51,7 @@ export class UpstreamAnswer implements Answering, AsyncIterableIterator<Piece, u
   /** The piece that is being read. */
   #given: Uint8Array | undefined
   #tellHead: (broken?: Error) => void = () => undefined
-  #exchange: OpenRequest | undefined
+  #control: AnswerControl | undefined
   readonly #waiting = new PieceList()
   /** By the answer's own length; 0 where it has none. */
   #announcedBytes = 0
@@ -78,9 +78,9 @@ export class UpstreamAnswer implements Answering, AsyncIterableIterator<Piece, u
   }
 
   /** The request is under way. */
-  begin(exchange: OpenRequest): void {
-    this.#exchange = exchange
-    if (this.#over) exchange.drop()
+  begin(control: AnswerControl): void {
+    this.#control = control
+    if (this.#over) control.drop()
   }
 
   onHead(statusCode: number, headers: HeaderLines): void {
@@ -122,7 +122,7 @@ export class UpstreamAnswer implements Answering, AsyncIterableIterator<Piece, u
       else this.#reuse(piece)
     }
     if (this.#takeAll !== undefined) this.#awaitMore(this.#takeAll.maxBytes)
-    else if (this.#waiting.sizeBytes >= aheadMaxBytes) this.#exchange?.pause()
+    else if (this.#waiting.sizeBytes >= aheadMaxBytes) this.#control?.pause()
   }
 
   onEnd(): void {
@@ -146,7 +146,7 @@ export class UpstreamAnswer implements Answering, AsyncIterableIterator<Piece, u
     const error = new Error('nobody waits for it')
     this.#tellHead(error)
     this.#finish(refusal)
-    this.#exchange?.drop()
+    this.#control?.drop()
   }
 
   /** Lets go of an answer whose body nobody reads. */
@@ -158,7 +158,7 @@ export class UpstreamAnswer implements Answering, AsyncIterableIterator<Piece, u
     }
     this.#readAway = readAwayMaxBytes - this.#waiting.sizeBytes
     this.#waiting.clear()
-    this.#exchange?.resume()
+    this.#control?.resume()
     this.#watch?.cancel()
     this.#pace.wait()
     this.#watchFor(this.#pace.leftMs)
@@ -169,7 +169,7 @@ export class UpstreamAnswer implements Answering, AsyncIterableIterator<Piece, u
     const piece = this.#waiting.shift()
     this.#given = piece
     if (piece !== undefined) {
-      if (this.#waiting.sizeBytes === 0) this.#exchange?.resume()
+      if (this.#waiting.sizeBytes === 0) this.#control?.resume()
       return Promise.resolve({ done: false, value: piece })
     }
     if (this.#over) {
@@ -213,7 +213,7 @@ export class UpstreamAnswer implements Answering, AsyncIterableIterator<Piece, u
         return
       }
       this.#takeAll = { maxBytes, give }
-      this.#exchange?.resume()
+      this.#control?.resume()
       this.#awaitMore(maxBytes)
       if (this.#watch === undefined) this.#watchFor(this.#pace.leftMs)
     })
