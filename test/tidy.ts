@@ -247,7 +247,7 @@ t.test('retired words do not come back', async (t) => {
 /** Names of members in records on disk: another name would make old records unreadable. */
 const storedNames: Readonly<Record<string, readonly string[]>> = {
   'src/admission/payment-records.ts': ['askedMs'],
-  'src/admission/settlement.ts': ['askedMs'],
+  'src/admission/cashier.ts': ['askedMs'],
   'src/payment/usdc/left-settlements.ts': ['askedMs'],
   'src/payment/usdc/shared-settlements.ts': ['askedMs'],
   'src/payment/usdc/x402-comparison.ts': ['askedMs'],

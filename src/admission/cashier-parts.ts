@@ -1,12 +1,12 @@
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { SettledCredits } from './admission-port.js'
+import type { CashierOptions, Kinds } from './cashier-messages.js'
 import type { Witness } from './chain-witness.js'
 import type { Facilitator } from './facilitator.js'
 import type { PaymentOwners } from './payment-owners.js'
 import type { PaymentRecords } from './payment-records.js'
 import type { SettlementClaims } from './settlement-claims.js'
-import type { CashierOptions, Kinds } from './settlement-messages.js'
 
 /** What a `Cashier` is made of: in a gateway, or in a payment service (`X402Processor`). */
 export interface CashierParts {

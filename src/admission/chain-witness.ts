@@ -1,6 +1,6 @@
 import type { Clock } from '../actor/clock.js'
+import type { PaymentOrder } from './cashier-messages.js'
 import { JsonPeer } from './json-peer.js'
-import type { PaymentOrder } from './settlement-messages.js'
 import type { Usdc } from './usdc.js'
 
 export interface WitnessOptions {

@@ -1,8 +1,8 @@
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { Outage } from '../actor/outage.js'
+import { publicReason, settleFailed } from './cashier-messages.js'
 import { type Authorizing, JsonPeer, type Read, type Unread } from './json-peer.js'
-import { publicReason, settleFailed } from './settlement-messages.js'
 import type { Usdc } from './usdc.js'
 
 export interface FacilitatorOptions {

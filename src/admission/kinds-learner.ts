@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import type { CashierOptions, Kinds } from './cashier-messages.js'
 import type { Facilitator } from './facilitator.js'
-import type { CashierOptions, Kinds } from './settlement-messages.js'
 
 export interface KindsLearnerParts {
   readonly facilitator: Pick<Facilitator, 'supported'>

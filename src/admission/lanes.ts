@@ -3,9 +3,9 @@ import type { Full } from '../actor/fair-line.js'
 import { FreeShares, type ReleaseShare } from '../actor/free-shares.js'
 import type { Refusal } from '../format/refusal.js'
 import { plainSignatureBytes } from './authorization.js'
+import type { LaneOptions, PaymentOrder } from './cashier-messages.js'
 import { LeakingCounts } from './leaking-counts.js'
 import { type OutwardOptions, OutwardTurns } from './outward-turns.js'
-import type { LaneOptions, PaymentOrder } from './settlement-messages.js'
 
 /** Failed payments that a client may bring in a burst; the count shrinks by one a second. Usual clients have few. */
 const faultsMax = 20

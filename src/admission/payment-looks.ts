@@ -1,9 +1,9 @@
 import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock } from '../actor/clock.js'
+import type { CashierReply, PaymentOrder } from './cashier-messages.js'
 import type { Facilitator } from './facilitator.js'
 import { isOfContract, type Lanes } from './lanes.js'
 import { LeakingCounts } from './leaking-counts.js'
-import type { CashierReply, PaymentOrder } from './settlement-messages.js'
 
 /** Payments that would settle are remembered for the time in which a small body comes, and looked at again after it. */
 const [rememberedMax, rememberedMs] = [4096, 10_000]

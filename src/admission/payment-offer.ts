@@ -2,7 +2,7 @@ import type { Request } from '../http/exchange.js'
 import { ownOrigin } from '../http/own-origin.js'
 import { checksumAddress } from '../proof/ethereum.js'
 import type { Charge } from './admission-port.js'
-import type { Kinds } from './settlement-messages.js'
+import type { Kinds } from './cashier-messages.js'
 import { inUsdc, Price, type Tariff } from './token-price.js'
 import { type Usdc, usdcOf } from './usdc.js'
 

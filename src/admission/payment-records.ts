@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { type Environment, openEnvironment, present, type Table } from '../store/lmdb.js'
-import type { PaymentOrder } from './settlement-messages.js'
+import type { PaymentOrder } from './cashier-messages.js'
 
 /** The record of one payment. Written before its settlement is requested. */
 export interface PaymentRecord extends Omit<PaymentOrder, 'message' | 'signature' | 'signed' | 'asker'> {

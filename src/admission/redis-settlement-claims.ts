@@ -1,7 +1,7 @@
 import { BucketsUnreachable } from './buckets.js'
+import type { PaymentOrder } from './cashier-messages.js'
 import type { BucketCommands } from './redis-scripts.js'
 import type { ClaimState, SettlementClaims } from './settlement-claims.js'
-import type { PaymentOrder } from './settlement-messages.js'
 
 export interface RedisSettlementClaimsOptions {
   /** What this gateway is called among them; the same after a restart. */

@@ -1,4 +1,4 @@
-import type { PaymentOrder } from './settlement-messages.js'
+import type { PaymentOrder } from './cashier-messages.js'
 
 /** What is known of a payment among the services that credit the same. */
 export type ClaimState =

@@ -1,9 +1,9 @@
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { BucketsUnreachable } from './buckets.js'
+import type { PaymentOrder } from './cashier-messages.js'
 import type { MovedOnChain, Witness, WitnessedPayment } from './chain-witness.js'
 import type { ClaimState, SettlementClaims } from './settlement-claims.js'
-import type { PaymentOrder } from './settlement-messages.js'
 
 const isOnChain = (seen: MovedOnChain): seen is `0x${string}` | 'early' =>
   seen === 'early' || seen.startsWith('0x')

@@ -2,8 +2,8 @@ import { BoundedMap } from '../actor/bounded-map.js'
 import { FairSlots } from '../actor/fair-slots.js'
 import { isRefusal } from '../format/refusal.js'
 import { signatureDigest, signerOf } from './authorization.js'
+import type { PaymentOrder } from './cashier-messages.js'
 import { isOfContract } from './lanes.js'
-import type { PaymentOrder } from './settlement-messages.js'
 
 type SignedOrder = Pick<PaymentOrder, 'digest' | 'signature' | 'payer' | 'asker'>
 

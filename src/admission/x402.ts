@@ -6,10 +6,10 @@ import { codeOfStatus } from '../http/error-codes.js'
 import type { Request } from '../http/exchange.js'
 import { type Charge, type Denial, type Paid, type Payments, receiptLine } from './admission-port.js'
 import { authorizationDigest, signatureDigest, signerOf } from './authorization.js'
+import type { CashierReply, CashierRequest, PaymentOrder } from './cashier-messages.js'
 import { inBase64, type Offers, type Quote } from './payment-offer.js'
 import type { Paywall } from './paywall.js'
 import { isUnreadable, type Presented, paymentOf, type ReadPayment } from './presented.js'
-import type { CashierReply, CashierRequest, PaymentOrder } from './settlement-messages.js'
 
 export interface X402Parts {
   readonly offers: Offers

@@ -3,6 +3,13 @@ import { systemClock } from '../actor/clock.js'
 import { createLog } from '../actor/log.js'
 import { type Address, addressOf, answer } from '../actor/mailbox-address.js'
 import type { OpenThread } from '../actor/run-thread.js'
+import { Cashier } from '../admission/cashier.js'
+import {
+  type CashierReply,
+  type CashierRequest,
+  cashierDefaults,
+  Kinds,
+} from '../admission/cashier-messages.js'
 import { cdpAuthorizing } from '../admission/cdp-token.js'
 import { ChainWitness } from '../admission/chain-witness.js'
 import { excluding } from '../admission/excluding.js'
@@ -10,13 +17,6 @@ import { Facilitator } from '../admission/facilitator.js'
 import { openBuckets } from '../admission/open-buckets.js'
 import { RecordedOwners } from '../admission/payment-owners.js'
 import { PaymentRecords } from '../admission/payment-records.js'
-import { Cashier } from '../admission/settlement.js'
-import {
-  type CashierReply,
-  type CashierRequest,
-  cashierDefaults,
-  Kinds,
-} from '../admission/settlement-messages.js'
 import { usdcOf } from '../admission/usdc.js'
 import { ExcludedSenders } from '../payment/books/excluded-senders.js'
 import {

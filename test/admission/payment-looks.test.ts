@@ -1,13 +1,13 @@
 /** Looks at payments that need never be made: the facilitator, which has a limit, is asked about few of them. */
 import t from 'tap'
-import type { Verified } from '../../src/admission/facilitator.js'
-import { Lanes } from '../../src/admission/lanes.js'
-import { PaymentLooks } from '../../src/admission/payment-looks.js'
 import {
   type CashierReply,
   cashierDefaults,
   type PaymentOrder,
-} from '../../src/admission/settlement-messages.js'
+} from '../../src/admission/cashier-messages.js'
+import type { Verified } from '../../src/admission/facilitator.js'
+import { Lanes } from '../../src/admission/lanes.js'
+import { PaymentLooks } from '../../src/admission/payment-looks.js'
 import { Hours } from './hours.js'
 
 function orderOf(

@@ -1,8 +1,8 @@
 /** Records of payments keep the member names of earlier versions, on disk and in the ledger that services share. */
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
+import type { PaymentOrder } from '../../src/admission/cashier-messages.js'
 import { PaymentRecords, paymentRecordText, readPaymentRecord } from '../../src/admission/payment-records.js'
-import type { PaymentOrder } from '../../src/admission/settlement-messages.js'
 import { EmbeddedLedger } from '../../src/ledger/embedded.js'
 import { SharedSettlements } from '../../src/payment/usdc/shared-settlements.js'
 import { openEnvironment } from '../../src/store/lmdb.js'

@@ -1,7 +1,7 @@
 /** Payments that were refused and cost nothing: nobody's records make way for them. */
 import t from 'tap'
+import type { PaymentOrder } from '../../src/admission/cashier-messages.js'
 import { type PaymentRecord, PaymentRecords } from '../../src/admission/payment-records.js'
-import type { PaymentOrder } from '../../src/admission/settlement-messages.js'
 import { scratch } from '../scratch.js'
 
 const dayMs = 24 * 3600_000

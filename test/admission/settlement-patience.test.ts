@@ -2,10 +2,10 @@
 import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
+import { Cashier } from '../../src/admission/cashier.js'
+import { cashierDefaults, Kinds } from '../../src/admission/cashier-messages.js'
 import type { MovedOnChain } from '../../src/admission/chain-witness.js'
 import { PaymentRecords } from '../../src/admission/payment-records.js'
-import { Cashier } from '../../src/admission/settlement.js'
-import { cashierDefaults, Kinds } from '../../src/admission/settlement-messages.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
 

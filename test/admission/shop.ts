@@ -9,6 +9,14 @@ import { localAddress } from '../../src/actor/mailbox-address.js'
 import { Meters, meterBytes } from '../../src/actor/meter.js'
 import { meterTable } from '../../src/actor/meter-table.js'
 import type { Credits, Denial, Paid } from '../../src/admission/admission-port.js'
+import { Cashier } from '../../src/admission/cashier.js'
+import {
+  type CashierOptions,
+  type CashierReply,
+  type CashierRequest,
+  cashierDefaults,
+  Kinds,
+} from '../../src/admission/cashier-messages.js'
 import type { Witness } from '../../src/admission/chain-witness.js'
 import { Facilitator } from '../../src/admission/facilitator.js'
 import type { Authorizing } from '../../src/admission/json-peer.js'
@@ -17,15 +25,7 @@ import { Offers } from '../../src/admission/payment-offer.js'
 import type { PaymentOwners } from '../../src/admission/payment-owners.js'
 import { PaymentRecords } from '../../src/admission/payment-records.js'
 import { Paywall, type PaywallOptions } from '../../src/admission/paywall.js'
-import { Cashier } from '../../src/admission/settlement.js'
 import type { SettlementClaims } from '../../src/admission/settlement-claims.js'
-import {
-  type CashierOptions,
-  type CashierReply,
-  type CashierRequest,
-  cashierDefaults,
-  Kinds,
-} from '../../src/admission/settlement-messages.js'
 import { type Usdc, usdcOf } from '../../src/admission/usdc.js'
 import { X402 } from '../../src/admission/x402.js'
 import type { Reply, Request } from '../../src/http/exchange.js'

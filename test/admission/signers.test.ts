@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { signatureDigest } from '../../src/admission/authorization.js'
-import type { PaymentOrder } from '../../src/admission/settlement-messages.js'
+import type { PaymentOrder } from '../../src/admission/cashier-messages.js'
 import { Signers } from '../../src/admission/signers.js'
 import { newAccount } from './scene.js'
 

@@ -1,7 +1,7 @@
 import { equal, ok, throws } from 'node:assert/strict'
 import t from 'tap'
+import { Kinds } from '../../src/admission/cashier-messages.js'
 import { Offers, resourceOf } from '../../src/admission/payment-offer.js'
-import { Kinds } from '../../src/admission/settlement-messages.js'
 import { inUsdc, Price, tokensMax } from '../../src/admission/token-price.js'
 import { refuse } from '../../src/format/refusal.js'
 import type { Request } from '../../src/http/exchange.js'

@@ -15,7 +15,7 @@ interface Owned extends PaymentOwner {
 
 /**
  * The one place that decides who takes a payment, and for what: a record in the ledger, which is made once, whatever keeps the
- * ledger. All sellers with the wallet of this payment service ask here: its own processor (`X402Processor`), and gateways. It is
+ * ledger. All sellers with the wallet of this payment service call it: its own processor (`X402Processor`), and gateways. It is
  * made before the payment is sent to anybody. From then on others can read the payment, and cannot use it for anything else.
  */
 export class OwnedPayments {
@@ -27,7 +27,7 @@ export class OwnedPayments {
     private readonly now: () => number,
   ) {}
 
-  /** Who takes a payment: who is named here, unless another was named before. Rejects where the ledger is gone. */
+  /** Records the owner of a payment, where it has none. Resolves with the recorded one. Rejects where the ledger is gone. */
   async own({
     payment,
     owner,

@@ -1,7 +1,7 @@
 import { BucketsUnreachable } from '../../admission/buckets.js'
+import type { PaymentOrder } from '../../admission/cashier-messages.js'
 import { type PaymentRecord, paymentRecordText, readPaymentRecord } from '../../admission/payment-records.js'
 import type { ClaimState, SettlementClaims } from '../../admission/settlement-claims.js'
-import type { PaymentOrder } from '../../admission/settlement-messages.js'
 import type { Fence } from '../../ledger/lead.js'
 import {
   commitTriesMax,

@@ -1,7 +1,7 @@
 /** Two payment services of one ledger: a payment-identifier is one sale's, while its payment may settle or has settled. */
 import t from 'tap'
 import { systemClock } from '../../../src/actor/clock.js'
-import type { PaymentOrder } from '../../../src/admission/settlement-messages.js'
+import type { PaymentOrder } from '../../../src/admission/cashier-messages.js'
 import { EmbeddedLedger } from '../../../src/ledger/embedded.js'
 import { SharedSettlements } from '../../../src/payment/usdc/shared-settlements.js'
 import { usdcSource, usdcTransferId } from '../../../src/payment/usdc/usdc-transfers.js'

@@ -1,5 +1,5 @@
+import { type CashierReply, type PaymentOrder, settleFailed } from './cashier-messages.js'
 import type { PaymentRecord } from './payment-records.js'
-import { type CashierReply, type PaymentOrder, settleFailed } from './settlement-messages.js'
 
 /** Facilitators' reasons for a used nonce: used by us before a crash, or by somebody who submitted the payment first. */
 export const usedReasons = new Set(['invalid_exact_evm_nonce_already_used', 'invalid_transaction_state'])

@@ -3,20 +3,20 @@ import { Outage } from '../actor/outage.js'
 import { isRefusal } from '../format/refusal.js'
 import { tryWrite, whileDiskTakes } from '../store/disk-error.js'
 import { writePatiently } from '../store/patient-write.js'
+import {
+  type CashierReply,
+  type CashierRequest,
+  type PaymentOrder,
+  settleFailed,
+} from './cashier-messages.js'
 import type { CashierParts } from './cashier-parts.js'
+import { isSame, refusedReply, settledReply, spent, unsigned, usedReasons } from './cashier-replies.js'
 import type { Settled } from './facilitator.js'
 import { KindsLearner } from './kinds-learner.js'
 import { Lanes } from './lanes.js'
 import { PaymentLooks } from './payment-looks.js'
 import type { Ownership } from './payment-owners.js'
 import type { PaymentRecord } from './payment-records.js'
-import {
-  type CashierReply,
-  type CashierRequest,
-  type PaymentOrder,
-  settleFailed,
-} from './settlement-messages.js'
-import { isSame, refusedReply, settledReply, spent, unsigned, usedReasons } from './settlement-replies.js'
 import { SharedSettlement } from './shared-settlement.js'
 import { Signers } from './signers.js'
 
@@ -214,7 +214,7 @@ export class Cashier {
     const taken = used ? await this.#shared.taken(order) : undefined
     if (answer.verdict === 'invalid' && taken === undefined)
       return { state: 'refused', stage: 'verify', reason: answer.reason }
-    // Before anything is credited or waited for: whoever reads the chain can bring it, for something else.
+    // Before anything is credited or waited for: anybody who reads the payment on the chain can bring it for something else.
     const ownership = await this.#own(order)
     if (ownership === 'other') return spent
     if (taken === 'asked') return { state: 'pending' }
