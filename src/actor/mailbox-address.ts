@@ -30,7 +30,7 @@ interface Broadcast<Event> {
 
 /**
  * What goes out through a port. Batched words go together at the end of the turn of the thread's loop, when all sockets that were
- * ready have been read: whoever answers many in one turn wakes the other side once. Until then their contents must not change.
+ * ready have been read: many answers of one turn wake the other side once. Until then their contents must not change.
  */
 class Outgoing<Word> {
   #words: Word[] = []

@@ -77,7 +77,7 @@ export interface Server {
   readonly openRequests: number
   /** Undefined: it has none. */
   readonly responseCache: ResponseCache | undefined
-  /** New connections get these from now on; those that are open go on. Of a server that speaks TLS. */
+  /** Of a server with TLS: new connections get these certificates from now on. Those that are open go on. */
   setCertificates(pairs: readonly CertificatePair[]): void
   /** Takes no new connection, lets running answers end for up to `graceMs`, then closes what is left. */
   close(graceMs: number): Promise<void>
@@ -91,7 +91,7 @@ export { boundSockets, type SocketUsage, socketUsage } from '../../native/server
 const nodeShares = Number.parseFloat(process.versions.node) >= 23.1
 /** Whether several threads may listen on one port: Node itself can since 23.1. */
 export const portsShared = servedBy === 'addon' || nodeShares
-/** The same of TLS. */
+/** Whether several threads may listen on one port with TLS. */
 export const tlsPortsShared = tlsBy === 'addon' || nodeShares
 
 /** Of all servers of this thread. */

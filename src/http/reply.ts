@@ -55,8 +55,7 @@ export class SocketReply implements Reply {
   }
 
   /**
-   * A body comes with the request, at first without a byte of it, so the reply has to hear of the connection's end from now
-   * on.
+   * A body comes with the request, after its head. The end of the connection is reported to the reply from now on.
    */
   expect(body: IncomingBody): void {
     this.#body = body

@@ -43,7 +43,7 @@ export interface CreditsParts {
   readonly ledger: MoneyLedger
   readonly wallets: Wallets
   readonly approvals: Approvals
-  /** Shared with whoever else holds something back for items; absent: nobody does. */
+  /** What is reserved for items: sales in USDC use the same one. Absent: this service makes its own. */
   readonly reservations?: Reservations
   /** Absent: no check waits for others. */
   readonly turns?: CheckTurns
@@ -151,7 +151,7 @@ export class LedgerCredits implements CreditsPort {
     return this.#approvals.revoke(order)
   }
 
-  /** The wallet of who has signed an order. Only then: it moves what lies at the alias to the wallet. */
+  /** The wallet of the key that has signed an order. Moves credits at the alias of this key, so the signature must be checked. */
   async #signer({ address, alias }: Signer): Promise<string> {
     if (alias !== undefined) await this.#wallets.takeOverAlias(address, alias)
     return this.#wallets.resolve(address)

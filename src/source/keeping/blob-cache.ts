@@ -30,7 +30,7 @@ interface SmallKept {
   readonly announcement: Announcement
 }
 
-/** Payloads that the catalog hears of by one commit. */
+/** Payloads that are recorded in the catalog by one commit. */
 interface Group {
   readonly outcome: Promise<boolean>
   readonly members: SmallKept[]

@@ -6,8 +6,8 @@ import type { Found, Source, Wanted } from '../source.js'
 import { cancelBody } from '../transfer/cancel-body.js'
 
 /**
- * Asks `first`; the `rest` when it refuses, or is silent for `hedgeMs`. What opens first is taken. `first` is not stopped then:
- * that it does not answer in its own time is how its breaker hears of it.
+ * Requests from `first`, and from `rest` when `first` refuses or is silent for `hedgeMs`. What opens first is taken. `first` is
+ * not stopped then: its breaker counts that it does not answer in its own time.
  */
 export function hedged(first: Source, rest: Source, hedgeMs: number): Source {
   return {

@@ -80,7 +80,7 @@ async function handle(
   send(request, reply, lines, answer)
 }
 
-/** A disk that is full is nobody's bug: nothing was promised yet where it is met here. */
+/** The answer of the route; 503 where the disk refuses a write, because nothing was promised to the client then. */
 async function diskSafeAnswer(
   route: UploadRoute,
   request: Request,

@@ -95,9 +95,9 @@ export interface FreeWanted {
 }
 
 /**
- * What the free bytes pay; undefined where they do not reach. Of a wallet whose items are all free, of any size, the operator
- * pays for each: so an item that was posted before, which anybody may post again, is refused. So is one that lies in a bundle
- * which was accepted here, unless the free bytes of who posts it pay for it.
+ * What the free bytes pay; undefined where they do not reach. The operator pays for all items of some wallets, of any size. Such
+ * an item is refused where it was posted before, because anybody can post it again. An item in a bundle that was accepted here is
+ * refused, too, unless the free bytes of its sender pay for it.
  */
 export async function freeOrRefused(
   pools: FreePools,
@@ -146,11 +146,11 @@ export class FreeOnly implements Charging {
   }
 
   settle(): void {
-    // What is free is over when it is written down.
+    // Free bytes are spent when the item is written down.
   }
 
   refundAbandoned(): void {
-    // Likewise.
+    // Reservations of free bytes end with the process.
   }
 }
 

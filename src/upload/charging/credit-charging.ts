@@ -169,7 +169,7 @@ export class CreditCharging implements Charging {
     const checking = this.credits.check(address === undefined ? order : { ...order, asker: address })
     void checking.then(leave, leave)
     const checked = await this.#inTime(checking)
-    // Likewise where the questions of others are too many: who pays must not be refused for them.
+    // The item is read first, too, where the payment service has too many questions of others: they must keep nobody from paying.
     if (isRefusal(checked))
       return checked !== late && isOutOfTurn(checked) ? undefined : paymentAway(header.id)
     if (checked.isEnough) return undefined

@@ -17,13 +17,13 @@ export const lookupsMax = 256
 /** Gateways limit who asks more often, or ban it. */
 const turns = { perSecond: 100, burst: 500, eachPerMinute: 3000 }
 /**
- * Items of one wallet that the network had, of one network of clients: whoever posts old ones again and again pays for none of
- * them. Never of a wallet alone: anybody can post its public items, and must not keep its owner out.
+ * So many items of one wallet from one network of clients may have been posted before. Then more are refused, because nobody pays
+ * for them. Not counted by the wallet alone: anybody can post its public items, and must not keep its owner out.
  */
 const repeatedMax = 20
-/** From where so many came nothing is taken unchecked. */
+/** After so many from one network nothing of the wallet is taken from there unchecked. */
 const doubtedMax = 10
-/** At the owner's home it takes so many times more, for the owner alone is not to be kept out by a stranger beside him. */
+/** At the owner's home the bound is so many times higher: a stranger on the same network must not keep the owner out. */
 const homeTimes = 10
 const repeated = { leakPerSecond: 1 / 60, max: repeatedMax * homeTimes }
 /** Items that the network has, so that the same one is looked up once. */

@@ -133,15 +133,15 @@ export class Sharing {
     return isRefusal(shared) ? shared : BigInt(shared.balance) > 0n
   }
 
-  /** The answer to an order that is not given: of who has no credits, or that the network knew before. Undefined: it is new. */
+  /** The answer to an order that is not carried out: no credits to move, or the item was posted before. Undefined: it is new. */
   async #refused(
     header: ItemHeader,
     uploader: Uploader,
     order: Order,
     posted: PostedItem,
   ): Promise<UploadAnswer | undefined> {
-    // A wallet without credits has none to move, so no gateway gets a question. Nor is the order given: the first credits may
-    // come meanwhile.
+    // A wallet without credits has none to move, so no gateway gets a question. The order is denied here, and does not go to the
+    // payment service: the first credits may come meanwhile.
     const { address } = uploader
     const check = { ...payerOf(header, uploader), paidBy: [], bytes: 0 }
     const asker = address === undefined ? {} : { asker: address }
