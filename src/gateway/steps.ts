@@ -27,7 +27,7 @@ export const steps = {
     waits: false,
     // Again where the root of a host has nothing at this path, and a route has.
     after: ['name', 'manifest'],
-    answers: [204, 301, 302, 308, 400, 403, 404, 405, 451],
+    answers: [204, 400, 403, 404, 405, 451, 503],
   },
   name: {
     file: 'src/routes/name-handler.ts',
@@ -41,6 +41,7 @@ export const steps = {
     reads: 'id; prepared entries, the catalog, the store',
     waits: false,
     after: ['route', 'name', 'locate', 'check', 'manifest'],
+    // By the digest of content that is not here.
     answers: [404],
   },
   guard: {
@@ -61,7 +62,7 @@ export const steps = {
     file: 'src/routes/manifest-handler.ts',
     reads: 'the path behind the id; the packed manifest',
     waits: true,
-    after: ['guard', 'bring'],
+    after: ['guard', 'bring', 'locate'],
     answers: [301, 400, 404, 413, 499, 502, 503, 504],
   },
   bring: {

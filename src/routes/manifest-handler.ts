@@ -94,6 +94,7 @@ export class ManifestHandler {
     if (now.at === 'unchecked') {
       const checked = await this.delivery.checked(exchange, wanted.id, now.entry)
       if (checked === undefined) return
+      enter(exchange, 'manifest')
       now = checked
     }
     if (now.at === 'store') {
@@ -126,7 +127,9 @@ export class ManifestHandler {
 
   async #brought(exchange: Exchange, wanted: ManifestRequest, path: string): Promise<void> {
     const opened = await this.delivery.bring(exchange, wanted.id, undefined)
-    if (opened !== undefined) await this.#fromOpened(exchange, wanted, path, opened)
+    if (opened === undefined) return
+    enter(exchange, 'manifest')
+    await this.#fromOpened(exchange, wanted, path, opened)
   }
 
   async #fromOpened(

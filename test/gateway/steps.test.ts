@@ -78,7 +78,7 @@ async function scene(t: Test, seen: Set<string>): Promise<Scene> {
       const answered = await askAt(on.stepwiseUrl, path, 'GET', headers)
       const [ran = []] = watched.taken()
       // A file that was just written may be checked once more.
-      const once = ran.join(' ').replace(/ check locate(?= locate)| check locate guard/g, '')
+      const once = ran.join(' ').replace(/ check locate(?= locate)| check locate (guard|manifest)/g, '')
       t.same(once, expected, path)
       t.equal(answered.status, status, path)
       const last: RequestStep = steps[ran.at(-1) ?? 'route']
