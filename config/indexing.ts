@@ -63,7 +63,7 @@ export const indexing = {
     default: 4,
     min: 1,
     max: 64,
-    why: 'Bundles read at once: each has 10 chunks on the way, some 5 MiB.',
+    why: 'Bundles read at once, and one small one more: each has 10 chunks on the way, some 5 MiB.',
   }),
   itemsSilentSeconds: maybeWhole({
     env: 'MAX_EXPECTED_DATA_ITEM_INDEXING_INTERVAL_SECONDS',

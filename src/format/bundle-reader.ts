@@ -9,6 +9,7 @@ import {
   standardBundleLimits,
 } from './bundle.js'
 import { type ItemHeader, itemHeaderSizeMax, parseItemHeader } from './item.js'
+import { partEnd, type ReadingPlace } from './reading-place.js'
 import { isRefusal, type Refusal, refuse } from './refusal.js'
 
 /**
@@ -57,9 +58,13 @@ export class BundleReader {
   readonly #limits: BundleLimits
   readonly #tagLimits: TagLimits
   readonly #headerSizeMax: number
+  /** Entries that are read, and the number of the first of them. */
   #count = 0
+  #first = 0
   #table = new BundleTable(0)
+  /** Of the current item, and where it begins. */
   #index = 0
+  #offset = 0
   /** Of the current item; undefined behind the last one. */
   #entry: BundleEntry | undefined
   /** Bytes of the current item not yet taken. */
@@ -68,10 +73,36 @@ export class BundleReader {
   #held = Buffer.alloc(0)
   #heldSize = 0
 
-  constructor(limits: BundleLimits = standardBundleLimits, tagLimits: TagLimits = standardTagLimits) {
+  /** `from`: the bytes are those of `spansFrom` with `limits.itemsMax` entries. */
+  constructor(
+    limits: BundleLimits = standardBundleLimits,
+    tagLimits: TagLimits = standardTagLimits,
+    private readonly from?: ReadingPlace,
+  ) {
     this.#limits = limits
     this.#tagLimits = tagLimits
     this.#headerSizeMax = itemHeaderSizeMax(tagLimits)
+    if (from === undefined) return
+    this.#first = from.index
+    this.#count = partEnd(from, limits.itemsMax) - from.index
+    this.#table = new BundleTable(this.#count)
+    this.#state = 'table'
+  }
+
+  /** Where the item begins that is being read; undefined before the first one. */
+  get place(): ReadingPlace | undefined {
+    if (this.#state === 'count' || this.#state === 'table') return undefined
+    return { count: this.from?.count ?? this.#count, index: this.#index, offset: this.#offset }
+  }
+
+  /** Whether all items have passed of which there are entries. */
+  get isDone(): boolean {
+    return this.#state === 'done'
+  }
+
+  /** Whether nothing more can be read. */
+  get isBroken(): boolean {
+    return this.#state === 'broken'
   }
 
   /** What it takes: the table, and the beginning of a header or an entry. */
@@ -86,6 +117,7 @@ export class BundleReader {
     let at = 0
     while (at < piece.length && this.#state !== 'broken') {
       if (this.#state === 'done') {
+        if (this.#isPart) break
         yield this.#break('bytes behind the last item')
         break
       }
@@ -105,6 +137,11 @@ export class BundleReader {
     this.#state = 'broken'
     this.#drop()
     return { kind: 'broken', refusal: malformed(message) }
+  }
+
+  /** Items follow of which there are no entries. */
+  get #isPart(): boolean {
+    return this.from !== undefined && this.#first + this.#count < this.from.count
   }
 
   /** Handles the start of `bytes` (at least one byte) and returns how many bytes it took. */
@@ -160,21 +197,24 @@ export class BundleReader {
 
   *#startItems(): Generator<BundleEvent, void, void> {
     const { sizeBytes } = this.#limits
-    if (sizeBytes !== undefined && this.#table.end > sizeBytes) {
-      yield this.#break(`the items end at ${this.#table.end}, behind the bundle's ${sizeBytes} bytes`)
+    const headerSize = bundleCountSize + this.#count * bundleEntrySize
+    const offset = this.from?.offset ?? headerSize
+    const end = offset + this.#table.end - headerSize
+    if (sizeBytes !== undefined && end > sizeBytes) {
+      yield this.#break(`the items end at ${end}, behind the bundle's ${sizeBytes} bytes`)
       return
     }
-    const headerSize = bundleCountSize + this.#count * bundleEntrySize
     yield { kind: 'entries', count: this.#count, headerSize }
-    yield* this.#startItem(0, headerSize)
+    yield* this.#startItem(this.#first, offset)
   }
 
   /** Goes on to item `index`, which begins at `offset`, and skips entries with a size of 0. */
   *#startItem(index: number, offset: number): Generator<BundleEvent, void, void> {
     this.#state = 'item'
     this.#index = index
+    this.#offset = offset
     for (;;) {
-      const entry = this.#table.entry(this.#index, offset)
+      const entry = this.#table.entry(this.#index - this.#first, offset)
       this.#entry = entry
       if (entry === undefined) {
         this.#state = 'done'

@@ -21,9 +21,17 @@ const aheadMaxMs = 2 * 86_400_000
 /** Bytes that stand for a party. */
 export const partyBytes = 8
 
-/** Lines of tasks that are due: those that were never tried, and those that failed. */
-export type TaskLine = 'first' | 'again'
-const lineBytes: Readonly<Record<TaskLine, number>> = { first: 0, again: 1 }
+/** Lines of tasks that are due: small ones that never failed, others that never failed, and those that failed. */
+export type TaskLine = 'small' | 'first' | 'again'
+const lineBytes: Readonly<Record<TaskLine, number>> = { small: 2, first: 0, again: 1 }
+
+/** How tasks stand in lines, by what is in their values. */
+export interface TaskLines {
+  /** The party of a task: `partyBytes`, or fewer. */
+  readonly partyOf: (value: Uint8Array) => Uint8Array
+  /** Absent: none is small. */
+  readonly isSmall?: (value: Uint8Array) => boolean
+}
 
 /** Tasks that get into line in one commit. */
 const readyMax = 1000
@@ -32,7 +40,7 @@ const readyMax = 1000
  * Tasks on disk in the order in which they are due. One thread writes. Record: `due f64, attempts u32, a random stamp (8 bytes),
  * value`.
  *
- * Where tasks are of many parties, those that are due stand in two lines, and in each of them parties have turns. So tasks that
+ * Where tasks are of many parties, those that are due stand in lines, and in each of them parties have turns. So tasks that
  * fail again and again never stand before a new one, and the many of one party never before the few of another.
  */
 export class Agenda {
@@ -41,25 +49,27 @@ export class Agenda {
   /** Tasks in line (line u8, party, due f64, key); they are not in `#due` then. */
   readonly #ready: Table | undefined
   /** Where the next turn begins. */
-  readonly #turn: Record<TaskLine, Uint8Array> = { first: Buffer.alloc(0), again: Buffer.alloc(0) }
+  readonly #turn = { small: Buffer.alloc(0), first: Buffer.alloc(0), again: Buffer.alloc(0) }
 
-  /**
-   * `name` distinguishes agendas in one environment; `tasksMax` bounds the disk. `partyOf` reads the party (`partyBytes`, or
-   * fewer) out of a task's value; absent: tasks have no parties, and there are no lines.
-   */
+  /** `name` distinguishes agendas in one environment; `tasksMax` bounds the disk. Without `lines` there are no lines. */
   constructor(
     private readonly environment: Environment,
     name: string,
     private readonly tasksMax: number,
-    private readonly partyOf?: (value: Uint8Array) => Uint8Array,
+    private readonly lines?: TaskLines,
   ) {
     this.#tasks = environment.table(name)
     this.#due = environment.table(`${name} due`)
-    this.#ready = partyOf && environment.table(`${name} ready`)
+    this.#ready = lines && environment.table(`${name} ready`)
   }
 
   get count(): number {
     return this.#tasks.count()
+  }
+
+  /** Tasks in lines, with those that are being worked on. */
+  get lined(): number {
+    return this.#ready?.count() ?? 0
   }
 
   /** When the first task is due that is in no line; undefined where there is none. */
@@ -170,13 +180,13 @@ export class Agenda {
 
   #party(value: Uint8Array): Uint8Array {
     const party = Buffer.alloc(partyBytes)
-    party.set(this.partyOf?.(value) ?? [])
+    party.set(this.lines?.partyOf(value) ?? [])
     return party
   }
 
   #readyKey({ key, value, attempts, dueMs }: Pick<Task, 'key' | 'value' | 'attempts' | 'dueMs'>): Buffer {
-    const line = Buffer.of(lineBytes[attempts === 0 ? 'first' : 'again'])
-    return Buffer.concat([line, this.#party(value), dueKey(dueMs, key)])
+    const line = attempts > 0 ? 'again' : this.lines?.isSmall?.(value) === true ? 'small' : 'first'
+    return Buffer.concat([Buffer.of(lineBytes[line]), this.#party(value), dueKey(dueMs, key)])
   }
 
   #within(span: KeyRange, limit: number): Task[] {
@@ -203,6 +213,14 @@ export class Agenda {
     this.environment.write(() => {
       if (!this.#isCurrent(task)) return
       this.#set(task.key, task.record, record(dueMs, task.attempts + 1, value))
+    })
+  }
+
+  /** Puts a task back in its line, with what is known of it now, unless it was put again meanwhile. It did not fail. */
+  back(task: Task, value: Uint8Array): void {
+    this.environment.write(() => {
+      if (!this.#isCurrent(task)) return
+      this.#set(task.key, task.record, record(task.dueMs, task.attempts, value))
     })
   }
 

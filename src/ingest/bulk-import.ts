@@ -4,7 +4,7 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { tryWrite } from '../store/disk-error.js'
 import type { Agenda, Task } from './agenda.js'
 import { Ahead } from './ahead.js'
-import { type OpeningReport, type OpeningRules, openBundle } from './bundle-opening.js'
+import { failureOf, type OpeningReport, type OpeningRules, openBundle } from './bundle-opening.js'
 import type { Intake } from './chain-intake.js'
 import { HeldBytes } from './held-items.js'
 import type { IndexQueue } from './index-queue.js'
@@ -255,7 +255,7 @@ export class BulkImport {
     }
     const [ahead, held] = [this.#ahead, this.#held]
     const parts = { queue, open, onAdded, read, ahead, held, judge: verify ? judge : undefined }
-    const failure = await openBundle(parts, rules, id, report, signal)
+    const failure = failureOf(await openBundle(parts, rules, id, report, signal))
     this.#done.bad += report.bad
     if (report.firstBad !== undefined)
       this.#note(`in ${id} ${report.bad} items are bad, the first ${report.firstBad}`)

@@ -1,33 +1,60 @@
+import { chunkSizeMax } from '../format/chunk.js'
+import type { ReadingPlace } from '../format/reading-place.js'
 import type { Environment } from '../store/lmdb.js'
 import { Agenda, partyBytes } from './agenda.js'
 
 /** What is on record of a bundle that is still to be opened. */
 export interface BundleTask {
   /** SHA-256 of the key that signed the transaction; absent: an order named the id alone. */
-  readonly owner?: Uint8Array
+  readonly owner?: Uint8Array | undefined
   /** Offset in the data of a byte that no node had. */
-  readonly missing?: number
+  readonly missing?: number | undefined
+  /** Bytes of data that the transaction states. */
+  readonly sizeBytes?: number | undefined
+  /** Where the reading goes on: all items before it are in the index. */
+  readonly place?: ReadingPlace | undefined
 }
 
 const ownerBytes = 32
 
-/** The record: the owner (32 bytes, zeros where it is not known), and the offset (f64) where a byte is missing. */
-export function encodeBundleTask({ owner, missing }: BundleTask): Uint8Array {
-  const bytes = Buffer.alloc(missing === undefined ? ownerBytes : ownerBytes + 8)
+/** Bundles of at most so many bytes have a line of their own. */
+const smallMaxBytes = 4 * chunkSizeMax
+
+/**
+ * The record: the owner (32 bytes, zeros where it is not known), then numbers (f64 each, NaN for none): the offset of a missing
+ * byte, bytes of data, and of the place where the reading goes on the count of items, the index and the offset.
+ */
+export function encodeBundleTask({ owner, missing, sizeBytes, place }: BundleTask): Uint8Array {
+  const numbers = [missing, sizeBytes, place?.count, place?.index, place?.offset]
+  const bytes = Buffer.alloc(ownerBytes + 8 * numbers.length)
   if (owner !== undefined) bytes.set(owner)
-  if (missing !== undefined) bytes.writeDoubleBE(missing, ownerBytes)
+  for (const [at, number] of numbers.entries()) bytes.writeDoubleBE(number ?? Number.NaN, ownerBytes + 8 * at)
   return bytes
 }
 
-/** Reads the record; the empty one of earlier releases says nothing. */
+/** Reads the record; those of earlier releases end before numbers that they do not know, or have not even an owner. */
 export function readBundleTask(value: Uint8Array): BundleTask {
   const bytes = Buffer.from(value)
   if (bytes.length < ownerBytes) return {}
-  const owner = bytes.subarray(0, ownerBytes)
-  return bytes.length < ownerBytes + 8 ? { owner } : { owner, missing: bytes.readDoubleBE(ownerBytes) }
+  const number = (at: number): number | undefined => {
+    const from = ownerBytes + 8 * at
+    const read = from + 8 <= bytes.length ? bytes.readDoubleBE(from) : Number.NaN
+    return Number.isNaN(read) ? undefined : read
+  }
+  const [missing, sizeBytes, count, index, offset] = [0, 1, 2, 3, 4].map(number)
+  const isPlaced = count !== undefined && index !== undefined && offset !== undefined
+  const place = isPlaced ? { count, index, offset } : undefined
+  return { owner: bytes.subarray(0, ownerBytes), missing, sizeBytes, place }
 }
 
-/** Bundles that are still to be opened, by turns of the owners of their transactions. */
+function isSmall(value: Uint8Array): boolean {
+  return (readBundleTask(value).sizeBytes ?? Number.POSITIVE_INFINITY) <= smallMaxBytes
+}
+
+/** Bundles that are still to be opened, by turns of the owners of their transactions; small ones have a line of their own. */
 export function bundleAgenda(environment: Environment, tasksMax: number): Agenda {
-  return new Agenda(environment, 'bundles', tasksMax, (value) => value.subarray(0, partyBytes))
+  return new Agenda(environment, 'bundles', tasksMax, {
+    partyOf: (value) => value.subarray(0, partyBytes),
+    isSmall,
+  })
 }

@@ -96,7 +96,10 @@ export class Intake {
     return this.bundles.put(
       wanted.map((transaction) => ({
         key: idBytes(transaction.id),
-        value: encodeBundleTask({ owner: sha256(ownerOf(transaction)) }),
+        value: encodeBundleTask({
+          owner: sha256(ownerOf(transaction)),
+          sizeBytes: transaction.dataSize,
+        }),
       })),
       nowMs,
     )

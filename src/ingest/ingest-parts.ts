@@ -61,6 +61,9 @@ export const ingestDefaults = {
   unbundle: {
     depthMax: 10,
     entriesMax: 1_000_000,
+    entriesAtOnce: 50_000,
+    turnMs: 5000,
+    stuckMs: 30_000,
     heldMaxBytes: 96 * 2 ** 20,
     retryMs: 500,
     retryMaxMs: 6 * 3_600_000,

@@ -10,15 +10,22 @@ import { countDiskError } from '../store/disk-errors.js'
 import { writePatiently } from '../store/patient-write.js'
 import { type Agenda, pauseMs, type Task } from './agenda.js'
 import type { BundleLook, bundleBytes } from './bundle-bytes.js'
-import { type OpeningParts, type OpeningReport, type OpeningRules, openBundle } from './bundle-opening.js'
+import {
+  failureOf,
+  type OpeningFailure,
+  type OpeningParts,
+  type OpeningPause,
+  type OpeningReport,
+  type OpeningRules,
+  openBundle,
+} from './bundle-opening.js'
 import { bringsFirst } from './bundle-probe.js'
-import { encodeBundleTask, readBundleTask } from './bundle-tasks.js'
+import { type BundleTask, encodeBundleTask, readBundleTask } from './bundle-tasks.js'
+import { BundleTurns, type OpenBundle, type TurnOptions } from './bundle-turns.js'
 import { HeldBytes } from './held-items.js'
-import type { OpeningMarks } from './opening-marks.js'
+import { markName, type OpeningMarks } from './opening-marks.js'
 
-export interface UnbundlerOptions extends OpeningRules {
-  /** Bundles read at once. */
-  readonly atOnce: number
+export interface UnbundlerOptions extends OpeningRules, TurnOptions {
   /** Pause after the first failure; doubles up to `retryMaxMs`. */
   readonly retryMs: number
   readonly retryMaxMs: number
@@ -26,7 +33,7 @@ export interface UnbundlerOptions extends OpeningRules {
   readonly orphanLooks: number
 }
 
-export interface UnbundlerParts extends Omit<OpeningParts, 'onAdded' | 'open'> {
+export interface UnbundlerParts extends Omit<OpeningParts, 'onAdded' | 'open' | 'turn'> {
   /** As `bundleBytes` makes it. */
   readonly open: ReturnType<typeof bundleBytes>
   /** As `bundleAgenda` makes it. */
@@ -41,28 +48,18 @@ export interface UnbundlerParts extends Omit<OpeningParts, 'onAdded' | 'open'> {
 /** After an error of the disk a bundle is opened again after so long. */
 const diskMs = 5000
 
-/** A suspect waits for all others, but no longer than this: then no other is begun before it. */
-const suspectWaitMs = 600_000
-/** One at which two runs ended, or more, is opened alone for so long; what is only long is read on beside others. */
-const aloneMs = 60_000
-
-/** A bundle that is being opened. */
-interface Running {
+interface Running extends OpenBundle {
   readonly work: Promise<void>
-  readonly party: string
-  readonly isAgain: boolean
-  readonly isSuspect: boolean
-  readonly begunMs: number
-  /** None is begun beside it until then. */
-  readonly aloneUntilMs: number
 }
 
 /**
  * Opens bundles of indexed transactions, a few at once, each as a stream, and sends every item in them to the catalog.
  *
  * Transactions may say that they are bundles and have no data. So what failed never has more than half of the places, the owners
- * of transactions have turns, and the last place is for an owner that has none. Bundles at which an earlier run of the program
- * ended (`OpeningMarks`) are opened after all others, one at a time; those at which several ended beside none that began lately.
+ * of transactions have turns, and the last place is for an owner that has none. A bundle of many items gives its place up after
+ * some seconds where others wait, and goes on later; one place more is for small bundles (`BundleTurns`). Bundles at which an
+ * earlier run of the program ended (`OpeningMarks`) are opened after all others, one at a time; those at which several ended
+ * beside none that began lately.
  */
 export class Unbundler {
   readonly #abort = new AbortController()
@@ -72,6 +69,7 @@ export class Unbundler {
   #lost: (error: unknown) => void = () => undefined
   readonly #disk: Outage
   readonly #held: HeldBytes
+  readonly #turns: BundleTurns
 
   constructor(
     private readonly parts: UnbundlerParts,
@@ -79,6 +77,7 @@ export class Unbundler {
   ) {
     this.#disk = diskOutage(parts.log, 'bundles')
     this.#held = new HeldBytes(options.heldMaxBytes, options.atOnce)
+    this.#turns = new BundleTurns(parts.agenda, parts.marks, parts.clock, options)
   }
 
   /**
@@ -114,54 +113,25 @@ export class Unbundler {
     const refused = tryWrite(() => agenda.line(clock.now()))
     for (let task = this.#next(); task !== undefined; task = this.#next()) this.#start(task)
     following.bundlesWaiting = agenda.count
-    if (this.#running.size >= this.options.atOnce) return
+    const open = [...this.#running.values()]
+    if (this.#turns.isFull(open)) return
     const leastMs = isRefusal(refused) ? diskMs : 100
-    const waitMs = Math.min((agenda.nextMs ?? Number.POSITIVE_INFINITY) - clock.now(), this.#runningShortMs())
+    const waitMs = Math.min(
+      (agenda.nextMs ?? Number.POSITIVE_INFINITY) - clock.now(),
+      this.#turns.shortMs(open),
+    )
     if (waitMs === Number.POSITIVE_INFINITY) return
     this.#timer = clock.after(Math.min(Math.max(waitMs, leastMs), 60_000), () => this.wake())
   }
 
-  /** How long it takes until the next of those that run is a long one, which may let others begin; infinite where all are. */
-  #runningShortMs(): number {
-    const nowMs = this.parts.clock.monotonic()
-    const leftMs = [...this.#running.values()].map(({ begunMs }) => begunMs + aloneMs - nowMs)
-    return Math.min(...leftMs.filter((ms) => ms > 0))
-  }
-
   #next(): Task | undefined {
-    const { atOnce } = this.options
-    const { marks, clock } = this.parts
-    const running = [...this.#running.values()]
-    const monotonicMs = clock.monotonic()
-    const isHeld = running.some(({ aloneUntilMs }) => aloneUntilMs > monotonicMs)
-    if (running.length >= atOnce || isHeld) return undefined
-    const nowMs = clock.now()
-    const isOpen = running.some(({ isSuspect }) => isSuspect)
-    const suspect = isOpen ? undefined : marks.next(nowMs)
-    const isLate = suspect !== undefined && nowMs - suspect.dueMs > suspectWaitMs
-    const other = isLate ? undefined : this.#nextOther(running)
-    if (other !== undefined || suspect === undefined) return other
-    // One end may have been the fault of another bundle beside it, or of none. Beside what is only long any may be begun.
-    const areLong = running.every(({ begunMs }) => monotonicMs - begunMs >= aloneMs)
-    return areLong || marks.endsAt(keyName(suspect)) === 1 ? suspect : undefined
-  }
-
-  /** The next one that is no suspect. */
-  #nextOther(running: readonly Running[]): Task | undefined {
-    const { atOnce } = this.options
-    const { agenda, marks } = this.parts
-    const taken = { has: (key: string): boolean => this.#running.has(key) || marks.isSuspect(key) }
-    const isLast = atOnce > 2 && running.length === atOnce - 1
-    const without = new Set(isLast ? running.map(({ party }) => party) : [])
-    const first = agenda.next('first', taken, without)
-    if (first !== undefined) return first
-    const again = running.filter(({ isAgain }) => isAgain).length
-    return again < Math.ceil(atOnce / 2) ? agenda.next('again', taken, without) : undefined
+    return this.#turns.next([...this.#running.values()], (key) => this.#running.has(key))
   }
 
   #start(task: Task): void {
-    const name = keyName(task)
-    const work = this.#marked(task)
+    const name = markName(task.key)
+    const open = this.#turns.opened(task, [...this.#running.values()])
+    const work = this.#marked(task, open)
       .then(() => this.#disk.well())
       .catch((error: unknown) => {
         if (this.#abort.signal.aborted) return undefined
@@ -173,15 +143,10 @@ export class Unbundler {
       })
       .finally(() => {
         this.#running.delete(name)
+        this.#turns.closed(open)
         this.wake()
       })
-    const { agenda, marks, clock } = this.parts
-    const party = agenda.partyName(task)
-    const ends = marks.endsAt(name)
-    const begunMs = clock.monotonic()
-    const aloneUntilMs = ends > 1 ? begunMs + aloneMs : 0
-    const [isAgain, isSuspect] = [task.attempts > 0, ends > 0]
-    this.#running.set(name, { work, party, isAgain, isSuspect, begunMs, aloneUntilMs })
+    this.#running.set(name, { ...open, work })
   }
 
   /** Waits for the disk: opened again, a bundle is read again. False: the thread stops. */
@@ -190,12 +155,12 @@ export class Unbundler {
   }
 
   /** Opens a bundle between two marks. The first one stays where the program ends in between, or this thread does by an error. */
-  async #marked(task: Task): Promise<void> {
+  async #marked(task: Task, open: OpenBundle): Promise<void> {
     const { marks } = this.parts
     if (!(await this.#written(() => marks.begun(task.key)))) return
     let isOver = false
     try {
-      isOver = await this.#work(task)
+      isOver = await this.#work(task, open)
     } catch (error) {
       if (this.#abort.signal.aborted || isDiskError(error)) tryWrite(() => marks.ended(task.key, false))
       throw error
@@ -205,9 +170,9 @@ export class Unbundler {
   }
 
   /** Resolves with true where it need not be opened again. */
-  async #work(task: Task): Promise<boolean> {
+  async #work(task: Task, place: OpenBundle): Promise<boolean> {
     const id = idOfBytes(task.key)
-    const { agenda, clock, log, meters, following } = this.parts
+    const { clock, log, meters, following } = this.parts
     const report: OpeningReport = { items: 0, bad: 0, nested: 0 }
     const onAdded = (added: number): void => {
       meters.of('data_items_indexed_total').add(added)
@@ -225,17 +190,41 @@ export class Unbundler {
         missing = at
       },
     }
-    const open = () => this.parts.open(id, look, signal)
-    const parts = { ...this.parts, onAdded, open, held: this.#held }
-    const failure = await openBundle(parts, this.options, id, report, signal)
-    if (this.#abort.signal.aborted) return false
+    const open: OpeningParts['open'] = (_, aborted, parts) => this.parts.open(id, { ...look, parts }, aborted)
+    const isOver = (isOnward: boolean): boolean => this.#turns.isOver(place, this.#running.size, isOnward)
+    const turn = { from: known.place, isOver }
+    const parts = { ...this.parts, onAdded, open, held: this.#held, turn }
+    const end = await openBundle(parts, this.options, id, report, signal)
+    if (signal.aborted) return false
     meters.of('data_items_bad_total').add(report.bad)
-    if (failure === undefined) {
-      if (!(await this.#written(() => agenda.done(task)))) return false
-      meters.of('bundles_unbundled_total').add(1)
-      log[report.bad > 0 ? 'warn' : 'debug']({ id, ...report }, 'unbundled')
-      return true
-    }
+    const failure = failureOf(end)
+    if (failure !== undefined) return this.#failed(task, failure, { ...known, missing }, report)
+    if (end !== undefined && 'place' in end) return this.#paused(task, end, known)
+    if (!(await this.#written(() => this.parts.agenda.done(task)))) return false
+    meters.of('bundles_unbundled_total').add(1)
+    log[report.bad > 0 ? 'warn' : 'debug']({ id, ...report }, 'unbundled')
+    return true
+  }
+
+  /** Its turn is over. One that read no item to its end goes on with those that failed: it may take long again. */
+  async #paused(task: Task, { place }: OpeningPause, known: BundleTask): Promise<boolean> {
+    const { agenda, clock, log } = this.parts
+    const isStuck = place === known.place
+    const value = encodeBundleTask({ ...known, place, missing: undefined })
+    const write = (): void => (isStuck ? agenda.later(task, clock.now(), value) : agenda.back(task, value))
+    if (await this.#written(write)) log.debug({ id: idOfBytes(task.key), ...place }, 'a bundle goes on later')
+    return false
+  }
+
+  /** Resolves with true where it is given up. */
+  async #failed(
+    task: Task,
+    failure: OpeningFailure,
+    known: BundleTask,
+    report: OpeningReport,
+  ): Promise<boolean> {
+    const id = idOfBytes(task.key)
+    const { agenda, clock, log, meters } = this.parts
     const reason = failure.refusal.message
     const orphan = failure.cause === 'orphan' && task.attempts + 1 >= this.options.orphanLooks
     if (orphan || failure.cause === 'bundle') {
@@ -245,15 +234,11 @@ export class Unbundler {
       return true
     }
     const { retryMs, retryMaxMs } = this.options
-    const value = encodeBundleTask(missing === undefined ? known : { ...known, missing })
     const delayMs = pauseMs(task.attempts, retryMs, retryMaxMs)
+    const value = encodeBundleTask(known)
     if (!(await this.#written(() => agenda.later(task, clock.now() + delayMs, value)))) return false
     meters.of('bundles_retried_total').add(1)
     log.debug({ id, reason, delayMs }, 'a bundle is tried again later')
     return false
   }
-}
-
-function keyName({ key }: Task): string {
-  return Buffer.from(key).toString('hex')
 }

@@ -1,6 +1,8 @@
+import { standardTagLimits } from '../format/avro-tags.js'
 import { bundleCountSize } from '../format/bundle.js'
 import { type BundleEvent, BundleReader } from '../format/bundle-reader.js'
 import type { Id } from '../format/id.js'
+import type { ReadingPlace } from '../format/reading-place.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import { type RunningDigest, runningSha256 } from '../proof/digest.js'
 import { ItemVerifier } from '../proof/item-verifier.js'
@@ -13,6 +15,8 @@ export interface BundleStretch {
   /** Where it begins in the root's data. */
   readonly start: number
   readonly sizeBytes: number
+  /** Absent: all of it is read. Else its bytes are those of `spansFrom` with this place and so many entries. */
+  readonly part?: { readonly from: ReadingPlace; readonly entriesMax: number } | undefined
 }
 
 export interface WalkRules {
@@ -61,7 +65,24 @@ export class BundleWalk {
     private readonly rules: WalkRules,
     private readonly observer: WalkObserver,
   ) {
-    this.#reader = new BundleReader({ itemsMax: rules.entriesMax, sizeBytes: stretch.sizeBytes })
+    const { sizeBytes, part } = stretch
+    const limits = { itemsMax: part?.entriesMax ?? rules.entriesMax, sizeBytes }
+    this.#reader = new BundleReader(limits, standardTagLimits, part?.from)
+  }
+
+  /** Where the item of the outermost bundle begins that is being read: all before it were reported. */
+  get place(): ReadingPlace | undefined {
+    return this.#reader.place
+  }
+
+  /** Whether all items have passed of which there are entries. */
+  get isDone(): boolean {
+    return this.#reader.isDone
+  }
+
+  /** Whether nothing more can be read of the outermost bundle. */
+  get isBroken(): boolean {
+    return this.#reader.isBroken
   }
 
   /** Takes the next bytes. */
@@ -82,7 +103,7 @@ export class BundleWalk {
       this.#current?.inner?.push(event.bytes)
     } else if (event.kind === 'header') this.#begin(event)
     else if (event.kind === 'end') this.#finish()
-    else if (event.kind === 'entries') this.#entries = event.count
+    else if (event.kind === 'entries') this.#entries = this.stretch.part?.from.count ?? event.count
     else if (event.kind === 'bad') this.observer.bad(event.entry.id, event.refusal)
     else if (event.kind === 'broken') this.#refusal = event.refusal
   }

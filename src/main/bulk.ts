@@ -88,9 +88,9 @@ export async function openBulk(
         (one) => one.size > 0 && isBundle(one.tags) && matches(rules.unbundle, subjectOf(index, one)),
       )
       return bundles.put(
-        wanted.map(({ id, ownerAddress }) => ({
+        wanted.map(({ id, ownerAddress, size }) => ({
           key: idBytes(id),
-          value: encodeBundleTask({ owner: ownerAddress }),
+          value: encodeBundleTask({ owner: ownerAddress, sizeBytes: size }),
         })),
         clock.now(),
       )

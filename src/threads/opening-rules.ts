@@ -7,12 +7,13 @@ import type { Settings } from './thread-settings.js'
 export function openingRules({ server, indexing }: Settings<'indexing' | 'server'>): OpeningRules {
   const isMainnet = server.network === 'mainnet'
   const usual = isMainnet ? ({ kind: 'never' } as const) : ({ kind: 'always' } as const)
-  const { depthMax, entriesMax, heldMaxBytes } = ingestDefaults.unbundle
+  const { depthMax, entriesMax, entriesAtOnce, heldMaxBytes } = ingestDefaults.unbundle
   return {
     unbundle: indexing.unbundleFilter ?? usual,
     index: indexing.indexFilter ?? usual,
     depthMax,
     entriesMax,
+    entriesAtOnce,
     heldMaxBytes,
   }
 }

@@ -89,7 +89,7 @@ t.test('a task that was scheduled before the clock was set back is due now, not 
 function linesOf(t: Test) {
   const environment = openEnvironment(folder(t))
   t.teardown(() => environment.close())
-  return new Agenda(environment, 'work', 1000, (value) => value.subarray(0, 1))
+  return new Agenda(environment, 'work', 1000, { partyOf: (value) => value.subarray(0, 1) })
 }
 
 /** The names of the next tasks of a line, so many, each taken while the next is chosen. */
