@@ -181,6 +181,15 @@ export function notBefore(clock: Clock, floorMs: number): () => number {
 }
 
 /**
+ * How long ago something was, by the clock that counts more: the monotonic clock stands while the machine is suspended, and the
+ * time of day may be set back. For what others may do after some time by their own clocks.
+ */
+export function elapsing(clock: Pick<Clock, 'now' | 'monotonic'>): () => number {
+  const [fromMs, fromMonotonicMs] = [clock.now(), clock.monotonic()]
+  return () => Math.max(clock.now() - fromMs, clock.monotonic() - fromMonotonicMs)
+}
+
+/**
  * Whether a time of day that was written down lies within `ms` of now. One that lies further ahead was written before
  * the clock was set back: to wait for that time could take years, so it is treated as long past.
  */

@@ -1,4 +1,4 @@
-import { type Clock, pause, toGrid, withinTime } from '../../actor/clock.js'
+import { type Clock, elapsing, pause, toGrid, withinTime } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import type { Id } from '../../format/id.js'
 import { acceptingMs, type UsdcPort } from '../../payment/credits-port.js'
@@ -30,6 +30,14 @@ const drivenMax = 32
 const keepMs = 5000
 /** The row of an item is written in this time after its payment was kept, or not at all: the disk may stand still meanwhile. */
 const rowMs = acceptingMs / 5
+
+/** A payment that is kept for its item. */
+export interface KeptPayment {
+  /** Decimal. */
+  readonly winc: string
+  /** Whether the item may not be written down as accepted any more. */
+  readonly isTooLate: () => boolean
+}
 
 /** Items that are paid in USDC and stored, and accepted when their payment was settled: each has a `Sale` until then. */
 export class OpenSales {
@@ -79,19 +87,15 @@ export class OpenSales {
 
   /**
    * Called right before the item of a settled payment is accepted. From then on nobody refunds the payment for some time, in
-   * which the item may be written down (`untilMs`, monotonic). The payment is spent afterwards. An answer: it is refunded, or
-   * that is not known now.
+   * which the item may be written down (`isTooLate`). The payment is spent afterwards. An answer: it is refunded, or that is not
+   * known now.
    */
-  async keep(sale: Sale): Promise<{ readonly winc: string; readonly untilMs: number } | Unsettled> {
+  async keep(sale: Sale): Promise<KeptPayment | Unsettled> {
     const { clock } = this.parts
-    const untilMs = clock.monotonic() + rowMs
+    const elapsedMs = elapsing(clock)
     const kept = await withinTime(clock, keepMs, this.became(sale, true, { isAccepting: true }), stillOpen)
-    return 'answer' in kept ? kept : { winc: kept.winc, untilMs }
-  }
-
-  /** Whether the item of a sale that was kept until then may not be written down as accepted any more. */
-  isTooLate(sale: Sale, untilMs: number): boolean {
-    return this.parts.clock.monotonic() > untilMs || !this.sales.isOpen(sale)
+    if ('answer' in kept) return kept
+    return { winc: kept.winc, isTooLate: () => elapsedMs() > rowMs || !this.sales.isOpen(sale) }
   }
 
   /** Continues open sales whose clients have left, until `closing`. `resume` decides one; undefined: its client is at it. */

@@ -164,10 +164,10 @@ export class SoldItems {
     }
     // Only after the payment was made: whoever takes over the item from now on finds it paid, and accepts it, too.
     if (!(await this.#isOurs(item))) return notHeld
-    const { winc, untilMs } = kept
+    const { winc, isTooLate } = kept
     const charge: ItemCharge = {
       winc,
-      isTooLate: () => openSales.isTooLate(sale, untilMs),
+      isTooLate,
       record: () => {
         if (winc !== '0') recordUnsettled(openSales.sales.environment, item.id)
         openSales.sales.end(sale, paid)

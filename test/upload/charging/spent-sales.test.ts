@@ -309,3 +309,29 @@ t.test('who takes over a sale waits for its payment as long as that can settle',
   nowMs = validUntilMs + 100_000
   t.equal(await isOpen({ ...sale, isTakenOver: true }), false)
 })
+
+t.test('what was kept is too late by either clock', async (t) => {
+  const times = { now: 1e9, monotonic: 5 }
+  const clock: Clock = { ...hasty, now: () => times.now, monotonic: () => times.monotonic }
+  const sale: Sale = { payment: 'p', units: '1', bytes: 1, request: id, openedMs: 0, itemId: id }
+  const selling = new OpenSales({
+    sales: { isOpen: () => true } as never,
+    log: {} as never,
+    usdc: { outcome: async () => paid },
+    logger: silentLog,
+    clock,
+  })
+  const longMs = 130_000
+  for (const [words, passed] of [
+    ['both', { now: longMs, monotonic: longMs }],
+    ['a machine that was suspended: its monotonic clock stood', { now: longMs, monotonic: 1 }],
+    ['a time of day that was set back', { now: -longMs, monotonic: longMs }],
+  ] as const) {
+    const kept = await selling.keep(sale)
+    if ('answer' in kept) throw new Error('it is not kept')
+    t.equal(kept.isTooLate(), false)
+    times.now += passed.now
+    times.monotonic += passed.monotonic
+    t.equal(kept.isTooLate(), true, words)
+  }
+})
