@@ -9,7 +9,7 @@ import { isDiskError } from '../../store/disk-error.js'
 import { addressShape } from '../calls/credits-routes.js'
 import { jsonAnswer, tooLarge, type UploadAnswer } from '../calls/upload-answers.js'
 import type { ItemCharge } from '../charging/charging.js'
-import { onWayMs, paymentOutcome } from '../charging/payment-outcome.js'
+import { onWayMs, paymentOutcome, settlementPending } from '../charging/payment-outcome.js'
 import type { PaidFacts, Purchase, Unsettled } from '../charging/sales.js'
 import type { Uploads } from '../records/uploads.js'
 import type { BroughtPayment, UsdcUploads } from '../requests/usdc-uploads.js'
@@ -133,19 +133,19 @@ export class PaidParts {
     await records.load(id)
     const purchase = payments.purchase(brought, () => id, { address })
     const known = records.find(id)
+    if (known !== undefined && known.paid?.bytes !== bytes) return purchase.refuse('used')
     // A payment that has moved stands on the chain with all that was signed: whoever reads it there could bring it again. Its
-    // client is known by its address, and has no use for the answer once it has sent something.
+    // client is known by its address, and has no use for the answer once it has sent something. An address may change, so
+    // nobody else gets an offer to pay again.
     const isOther =
       known !== undefined &&
-      (known.paid?.bytes !== bytes ||
-        known.client !== client ||
-        (known.paid.signed ?? purchase.signed) !== purchase.signed)
-    if (isOther) return purchase.refuse('used')
+      (known.client !== client || (known.paid?.signed ?? purchase.signed) !== purchase.signed)
     if (known?.paid?.facts !== undefined) {
       const { paidMs = known.createdMs } = known.paid
       const isOld = this.parts.clock.now() - paidMs > namedAgainMs
-      return isOld || (await open.isUsed(id)) ? begunBefore : this.#created(known)
+      return isOther || isOld || (await open.isUsed(id)) ? begunBefore : this.#created(known)
     }
+    if (isOther) return settlementPending
     const tracked = payments.track(brought)
     try {
       // What is paid for makes way only for its like: so nothing begins that no money will follow.

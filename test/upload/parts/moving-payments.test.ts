@@ -203,10 +203,11 @@ t.test('the id of an upload is given again to nobody but who may have lost it', 
   const first = await scene.create('paid', 'here')
   t.equal(first.status, 200)
   t.strictSame((await scene.create('paid', 'here')).json, first.json, 'the answer was lost')
-  t.equal((await scene.create('paid', 'here', 'made up')).status, 402, 'another signature')
-  t.equal((await scene.create('paid', 'elsewhere')).status, 402, 'another client')
+  const begun = { status: 409, json: { error: 'upload_begun' } }
+  t.match(await scene.create('paid', 'here', 'made up'), begun, 'another signature: no id, and no offer')
+  t.match(await scene.create('paid', 'elsewhere'), begun, 'another address, which may be of the same client')
   scene.isUsed = true
-  t.match(await scene.create('paid', 'here'), { status: 409, json: { error: 'upload_begun' } })
+  t.match(await scene.create('paid', 'here'), begun)
   scene.isUsed = false
   scene.aheadMs = 11 * 60_000
   t.equal((await scene.create('paid', 'here')).status, 409, 'later')
@@ -217,7 +218,8 @@ t.test('while its payment moves it is given to no other signature', async (t) =>
   scene.collected = async () => pending
   t.equal((await scene.create('moving', 'here')).status, 503)
   scene.collected = async () => made
-  t.equal((await scene.create('moving', 'here', 'made up')).status, 402)
+  t.equal((await scene.create('moving', 'here', 'made up')).status, 503)
+  t.equal((await scene.create('moving', 'elsewhere')).status, 503)
   t.equal((await scene.create('moving', 'here')).status, 200)
 })
 
