@@ -198,6 +198,11 @@ export interface UsdcOrder extends UsdcWanted {
    * signed there, with the owner of the item. Absent: for this item alone, and the identifier says nothing.
    */
   readonly sale?: { readonly request: string; readonly owner: string }
+  /**
+   * Id of the item of the first sale (`UsdcAnswer.first`), where the orderer has looked, and no machine of its cluster has
+   * accepted that item. Without this nothing that was paid for it becomes credits.
+   */
+  readonly notAccepted?: string
 }
 
 /** The sale of the same request that came first, by the same payment or identifier. */

@@ -68,7 +68,7 @@ export class FirstSales {
     if (isUnreadable(read)) return undefined
     const first = await this.#firstOf(order, read)
     if (first === undefined) return undefined
-    return 'status' in first ? first : this.#repeated(first, read.version)
+    return 'status' in first ? first : this.#repeated(first, order, read.version)
   }
 
   /** The transfer that has paid for the first sale; an answer: there is none to be repeated, or not yet. */
@@ -145,6 +145,7 @@ export class FirstSales {
 
   async #repeated(
     { id, reference: transaction, about }: Transfer,
+    { notAccepted }: Pick<UsdcOrder, 'notAccepted'>,
     version: 1 | 2,
   ): Promise<UsdcAnswer | 'credited'> {
     const { ledger, reservations, clock } = this.parts
@@ -152,8 +153,9 @@ export class FirstSales {
     const held = (await findReservation(ledger, itemId))?.reservation
     if (held !== undefined && !isReserved(held)) return 'credited'
     const isHeld = isReserved(held) && !(await isSpent(ledger, itemId, held))
-    // No other service can accept that item, because the one that is gone has signed it.
-    if (isHeld && (await reservations.refundLeft(itemId, clock.now()))) return 'credited'
+    // No other service can accept that item, because the one that is gone has signed it. It may have accepted it before.
+    const mayRefund = isHeld && notAccepted === itemId
+    if (mayRefund && (await reservations.refundLeft(itemId, clock.now()))) return 'credited'
     return {
       ...acceptedElsewhere[isHeld ? 'held' : 'spent'],
       first: {

@@ -71,8 +71,12 @@ export interface Purchase {
   request(id: Id): string
   /** Why the payment cannot be taken for this. */
   refuse(why: 'used' | 'identifier'): Promise<UploadAnswer>
-  /** Moves the money, or states why it did not. `sale`: as in `UsdcOrder`. */
-  settle(itemId: string, sale?: UsdcOrder['sale']): Promise<PaidFacts | Unsettled>
+  /** Moves the money, or states why it did not. `sale` and `notAccepted`: as in `UsdcOrder`. */
+  settle(
+    itemId: string,
+    sale?: UsdcOrder['sale'],
+    notAccepted?: UsdcOrder['notAccepted'],
+  ): Promise<PaidFacts | Unsettled>
 }
 
 /**

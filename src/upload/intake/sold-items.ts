@@ -155,7 +155,8 @@ export class SoldItems {
     const paid = await this.#outcome(sale, item, purchase, fresh !== undefined)
     if ('answer' in paid) {
       if (!paid.isOpen) await this.#drop(sale)
-      return (await this.#firstReceipt(paid.first)) ?? paid.answer
+      const receipt = paid.first && (await this.#firstReceipt(paid.first))
+      return receipt === undefined || receipt === 'none' ? paid.answer : receipt
     }
     const kept = await openSales.keep(sale)
     if ('answer' in kept) {
@@ -192,7 +193,12 @@ export class SoldItems {
   ): ReturnType<Purchase['settle']> {
     const { openSales } = this.parts
     if (purchase === undefined) return openSales.became(sale, false)
-    const answered = await purchase.settle(item.id, { request: sale.request, owner: item.owner })
+    const order = { request: sale.request, owner: item.owner }
+    let answered = await purchase.settle(item.id, order)
+    const first = 'answer' in answered ? answered.first : undefined
+    // Only where its item is not accepted may the payment become credits.
+    if (first !== undefined && (await this.#firstReceipt(first)) === 'none')
+      answered = await purchase.settle(item.id, order, first.itemId)
     if (!('answer' in answered) || answered.isOpen || answered.first !== undefined) return answered
     const became = await openSales.became(sale, isFirst)
     return 'answer' in became && !became.isOpen ? answered : became
@@ -204,12 +210,16 @@ export class SoldItems {
     return stored === undefined || objectStore === undefined || objectStore.holds(stored)
   }
 
-  /** The receipt of what another machine has sold for the same request. Undefined: it is not listed, or not known now. */
-  async #firstReceipt(first: FirstSale | undefined): Promise<UploadAnswer | undefined> {
-    const facts = first && (await this.parts.listing?.receiptOf(first.itemId as Id))
-    if (first === undefined || facts === undefined || facts === 'none') return undefined
+  /**
+   * The receipt of what another machine has sold for the same request. `none`: no machine that lists its items here has accepted
+   * it. Undefined: that is not known now.
+   */
+  async #firstReceipt(first: FirstSale): Promise<UploadAnswer | 'none' | undefined> {
+    const { listing, uploads } = this.parts
+    const facts = listing === undefined ? 'none' : await listing.receiptOf(first.itemId as Id)
+    if (facts === undefined || facts === 'none') return facts
     // A machine that has lost its disk has the row, and not the bytes.
-    if (facts.isOwn === true && this.parts.uploads.find(first.itemId as Id) === undefined) return undefined
+    if (facts.isOwn === true && uploads.find(first.itemId as Id) === undefined) return 'none'
     const { itemId, owner, units, ...paid } = first
     return this.receipts.again({ ...facts, id: itemId as Id, owner }, 200, {
       units,

@@ -247,7 +247,14 @@ export class UsdcUploads {
       ...(service === undefined ? {} : { service }),
       request: requestOf,
       refuse: (why) => this.#refuse(why, order),
-      settle: (itemId, sale) => this.#settle({ ...order, itemId, ...more, ...(sale && { sale }) }),
+      settle: (itemId, sale, notAccepted) =>
+        this.#settle({
+          ...order,
+          itemId,
+          ...more,
+          ...(sale && { sale }),
+          ...(notAccepted === undefined ? {} : { notAccepted }),
+        }),
     }
   }
 

@@ -75,7 +75,8 @@ function sellers(t: Test) {
       aheadMs += ms
     },
     /** An item has the id that the service which signs it gives it. */
-    buy: (service: string, itemId: string) => sales.pay({ ...order, service, itemId, bytes: 10, sale }),
+    buy: (service: string, itemId: string, notAccepted?: string) =>
+      sales.pay({ ...order, service, itemId, bytes: 10, sale, ...(notAccepted && { notAccepted }) }),
     outcome: (sale: Parameters<X402Sales['outcome']>[0]) => sales.outcome(sale),
     async credits(): Promise<bigint> {
       const { wallet } = await wallets.resolveGuarded(payer)
@@ -93,8 +94,11 @@ t.test('what a service was paid for and never accepted becomes credits when it i
   t.match(await buy('two', 'item2'), { status: 503 })
   wait(2000)
   t.equal(await credits(), 0n)
+  t.match(await buy('two', 'item2'), { status: 503 }, 'nobody has looked whether it is accepted')
+  t.match(await buy('two', 'item2', 'another'), { status: 503 })
+  t.equal(await credits(), 0n)
   for (let times = 0; times < 2; times += 1) {
-    t.match(await buy('two', `item${2 + times}`), { status: 402, elsewhere: undefined })
+    t.match(await buy('two', `item${2 + times}`, 'item1'), { status: 402, elsewhere: undefined })
     t.equal(await credits(), 100n)
   }
   t.strictSame(await reservations.settle('item1'), { winc: '0' }, 'it comes too late')
@@ -114,7 +118,7 @@ t.test('what a service is accepting is kept for it for ten minutes', async (t) =
   t.match(await outcome({ ...sale, service: 'two', isAccepting: true }), { state: 'open' })
   t.equal(await credits(), 0n)
   wait(61_000)
-  t.match(await buy('two', 'item2'), { status: 402 }, 'its disk is lost: nobody else refunds it')
+  t.match(await buy('two', 'item2', 'item1'), { status: 402 }, 'its disk is lost: nobody else refunds it')
   t.equal(await credits(), 100n)
   t.match(await outcome({ ...sale, service: 'one', isAccepting: true }), { state: 'other' })
 })

@@ -2,6 +2,8 @@
 import { randomBytes } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { usdcOf } from '../../../src/admission/usdc.js'
+import type { ListedReceipt } from '../../../src/cluster/items-elsewhere.js'
+import { encodeBase64url } from '../../../src/format/base64url.js'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
 import { transferFields } from '../../../src/proof/transfer-authorization.js'
 import type { UploadAnswer } from '../../../src/upload/calls/upload-answers.js'
@@ -92,4 +94,48 @@ t.test('a payment of a wallet of a contract is known by its signature', async (t
   t.match(await post(rig, headerWith(ofContract)), { status: 200 })
   t.match(await post(rig, headerWith(ofContract)), { status: 200 })
   t.match(await post(rig, headerWith(`0x${'a2'.repeat(200)}`)), { status: 402, taken: 0 })
+})
+
+t.test('what another service was paid for becomes credits only where its item is not accepted', async (t) => {
+  const environment = openUploadTables(t.testdir())
+  t.teardown(() => environment.close())
+  const firstId = encodeBase64url(randomBytes(32))
+  const made = { payment: 'p', transaction: '0x1', payer: '0xa', network: 'base-sepolia', lines: '' }
+  const first = { ...made, itemId: firstId, owner: '', units: '1000' }
+  const stated: (string | undefined)[] = []
+  let listed: ListedReceipt | 'none' | undefined
+  const rig = await uploadRig(t, environment, {
+    look: async () => ({ good: true, units: '0' }),
+    pay: async ({ notAccepted }) => {
+      stated.push(notAccepted)
+      const credited = { status: 402, json: { error: 'payment_credited' }, lines: '' }
+      return notAccepted === firstId
+        ? credited
+        : { status: 503, json: {}, lines: '', elsewhere: 'held', first }
+    },
+    outcome: async () => ({ paid: false, state: 'other' }),
+    machines: {
+      add: async () => true,
+      has: async () => false,
+      receiptOf: async (id) => (id === firstId ? listed : 'none'),
+      beginSale: async () => '1',
+      addToSale: async () => true,
+      renewSales: async () => new Set<never>(),
+      endSales: async () => true,
+      sweepSales: async () => false,
+    },
+  })
+  const { signature, headerWith } = await signedPayment()
+  const repeated = (): Promise<UploadAnswer> => post(rig, headerWith(signature))
+  t.match(await repeated(), { status: 503 }, 'the database does not answer')
+  listed = { receivedMs: 5, deadlineHeight: 100, winc: '7' }
+  t.match(
+    await repeated(),
+    { status: 200, json: { id: firstId, winc: '7' } },
+    'it is accepted, and not spent yet',
+  )
+  t.strictSame(stated, [undefined, undefined])
+  listed = 'none'
+  t.match(await repeated(), { status: 402, json: { error: 'payment_credited' } })
+  t.strictSame(stated.slice(2), [undefined, firstId])
 })
