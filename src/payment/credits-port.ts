@@ -238,6 +238,8 @@ export interface UsdcPaid {
   readonly winc: string
   /** Header lines with the receipt of the payment. */
   readonly lines: string
+  /** It is kept as `isAccepting` orders. Absent: that was not ordered, or the payment service is of an earlier version. */
+  readonly isKept?: true
 }
 
 /**

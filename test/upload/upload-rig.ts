@@ -157,7 +157,12 @@ export async function uploadRig(
     offer: tell('offer', { status: 402, json: {}, lines: '' }),
     look: look ?? tell('look', { status: 402, json: {}, lines: '' }),
     units: tell('units', { units: '1', network: 'base' }),
-    outcome: outcome ?? (() => tell('outcome', bought)()),
+    outcome: async (sale: Parameters<UsdcPort['outcome']>[0]) => {
+      const became = await (outcome ?? tell('outcome', bought))(sale)
+      return 'paid' in became && became.paid && sale.isAccepting === true
+        ? { ...became, isKept: true }
+        : became
+    },
     finish: tell('finish', { status: 'confirmed', winc: '5', refundWinc: '0' }),
     ...(paying === undefined ? {} : { pay: paying }),
   } as unknown as UsdcPort

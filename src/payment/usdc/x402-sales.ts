@@ -173,7 +173,7 @@ export class X402Sales implements UsdcPort {
     if (transfer !== undefined) {
       const received = await this.#received(transfer, itemId, '')
       const paid = received && (await this.#paid(received, sale))
-      if (typeof paid === 'object') return paid
+      if (typeof paid === 'object') return sale.isAccepting === true ? { ...paid, isKept: true } : paid
       return { paid: false, state: paid === 'held' ? 'open' : 'other' }
     }
     const requested = await this.#requested(payment)

@@ -19,7 +19,8 @@ const unpaid: Unsettled = { answer: fixedAnswers.unpaid, isOpen: false }
 
 /**
  * What became of a payment for an item or an upload in parts. Moves nothing. `isOnWay`: an order to settle it may not have
- * arrived yet, so that nobody knows of it decides nothing.
+ * arrived yet, so that nobody knows of it decides nothing. A payment service of an earlier version keeps nothing for an item that
+ * is accepted now: it may refund the payment at once, so the item waits until that service is updated.
  */
 export async function paymentOutcome(
   usdc: Pick<UsdcPort, 'outcome'>,
@@ -30,6 +31,7 @@ export async function paymentOutcome(
   if (isRefusal(outcome)) return stillOpen
   if (!outcome.paid)
     return outcome.state === 'open' || (isOnWay && outcome.state === 'unknown') ? stillOpen : unpaid
+  if (sale.isAccepting === true && outcome.isKept !== true) return stillOpen
   const { winc, transaction, payer, network, lines } = outcome
   return { winc, transaction, payer, network, lines }
 }

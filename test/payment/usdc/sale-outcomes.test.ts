@@ -110,7 +110,7 @@ t.test('what a service is accepting is kept for it for ten minutes', async (t) =
   const paid = await buy('one', 'item1')
   if (isRefusal(paid) || !('paid' in paid)) throw new Error('it is not paid')
   const sale = { payment: paid.payment, itemId: 'item1', bytes: 10 }
-  t.match(await outcome({ ...sale, service: 'one', isAccepting: true }), { paid: true })
+  t.match(await outcome({ ...sale, service: 'one', isAccepting: true }), { paid: true, isKept: true })
   wait(30_000)
   t.match(await outcome({ ...sale, service: 'one' }), { paid: true }, 'a look shortens nothing')
   wait(570_000)

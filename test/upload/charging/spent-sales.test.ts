@@ -317,7 +317,7 @@ t.test('what was kept is too late by either clock', async (t) => {
   const selling = new OpenSales({
     sales: { isOpen: () => true } as never,
     log: {} as never,
-    usdc: { outcome: async () => paid },
+    usdc: { outcome: async () => ({ ...paid, isKept: true }) },
     logger: silentLog,
     clock,
   })
@@ -334,4 +334,16 @@ t.test('what was kept is too late by either clock', async (t) => {
     times.monotonic += passed.monotonic
     t.equal(kept.isTooLate(), true, words)
   }
+})
+
+t.test('an item waits while its payment service is of a version that keeps no payment', async (t) => {
+  const sale: Sale = { payment: 'p', units: '1', bytes: 1, request: id, openedMs: 0, itemId: id }
+  const selling = new OpenSales({
+    sales: {} as never,
+    log: {} as never,
+    usdc: { outcome: async () => paid },
+    logger: silentLog,
+    clock: hasty,
+  })
+  t.match(await selling.keep(sale), { isOpen: true })
 })
