@@ -6,7 +6,10 @@ import { countHeld, heldBy } from './party-counts.js'
 /** Gives a place back; calling it again does nothing. */
 export type ReleaseShare = () => void
 
-/** Places for clients, named by their addresses, as many of each as `HoldingRule` gives. Nobody waits for one. */
+/**
+ * Places for clients, named by their addresses, as many of each as `HoldingRule` gives. Nobody waits for one. A client without a
+ * name is this program itself, which may hold all, as in `FairSlots`.
+ */
 export class FreeShares {
   readonly #clients = new Map<string, number>()
   readonly #networks = new Map<string, number>()
@@ -41,12 +44,14 @@ export class FreeShares {
   fullness(client: string, [provider, network]: Parties = partiesOf(client)): Fullness | undefined {
     const own = heldBy(this.#clients, client)
     if (own >= this.eachMax) return 'client'
+    const isAll = this.#taken >= this.max
+    if (client === '') return isAll ? 'all' : undefined
     const isFull = (level: Exclude<Fullness, 'all'>, places: number): boolean =>
       this.#rule.isFull(level, places, this.#taken)
     if (isFull('client', own)) return 'client'
     if (isFull('network', heldBy(this.#networks, network))) return 'network'
     if (isFull('provider', heldBy(this.#providers, provider))) return 'provider'
-    return this.#taken >= this.max ? 'all' : undefined
+    return isAll ? 'all' : undefined
   }
 
   /** A place, though there may be none: for one that takes over another's. */

@@ -12,6 +12,8 @@ export interface Holdings<T> {
   readonly levels: 2 | 3
   /** True: networks of the newcomer's own provider only, and clients of its network. False: all networks, all clients. */
   readonly isNested: boolean
+  /** What can make room; a party without any of it is passed over. Absent: all. */
+  readonly mayGo?: (one: T) => boolean
 }
 
 /**
@@ -22,12 +24,13 @@ export interface Holdings<T> {
 export function greediest<T>(
   all: Iterable<T>,
   newcomer: string,
-  { clientOf, weightOf = () => 1, lead, levels, isNested }: Holdings<T>,
+  { clientOf, weightOf = () => 1, lead, levels, isNested, mayGo }: Holdings<T>,
 ): readonly T[] | undefined {
   let among = all
   for (const [level, own] of partiesOf(newcomer).slice(0, levels).entries()) {
     const groups = groupsOf(among, weightOf, (one) => partiesOf(clientOf(one))[level] ?? '')
-    const most = largest(groups.values())
+    const able = [...groups.values()].filter(({ held }) => mayGo === undefined || held.some(mayGo))
+    const most = largest(able)
     if (most !== undefined && most.weight > (groups.get(own)?.weight ?? 0) + lead) return most.held
     if (isNested) among = groups.get(own)?.held ?? []
   }

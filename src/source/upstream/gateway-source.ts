@@ -5,6 +5,7 @@ import { unknownEverywhere, weightier } from '../refusals.js'
 import type { Found, Source, Wanted } from '../source.js'
 import { GatewayHealth, type Trial } from './gateway-health.js'
 import { RawClient, type RawFound, type RawOptions, wasHeard } from './raw-client.js'
+import { SocketTurns } from './socket-turns.js'
 import { isConfined, passed } from './trail.js'
 
 export interface UpstreamGateway {
@@ -50,6 +51,7 @@ class Attempt {
 export class GatewaySource implements Source {
   readonly name = name
   readonly #client: RawClient
+  readonly #turns: SocketTurns
   readonly #byPriority: readonly (readonly Listed[])[]
   #turn = 0
 
@@ -58,6 +60,7 @@ export class GatewaySource implements Source {
     private readonly clock: Clock,
   ) {
     this.#client = new RawClient(name, options, clock)
+    this.#turns = new SocketTurns(options.connectionsMax, options.headMs, clock)
     const priorities = [...new Set(options.gateways.map(({ priority }) => priority))].sort((a, b) => a - b)
     this.#byPriority = priorities.map((priority) =>
       options.gateways
@@ -129,17 +132,18 @@ export class GatewaySource implements Source {
       else limit = this.clock.after(leftMs, act)
     }
     let limit: Timer | undefined
-    const sent = (): void => {
-      const begun = health.begin()
-      attempt.trial = begun
-      if (begun.limitMs !== undefined) limit = this.clock.after(begun.limitMs, leaveInTime)
+    const hold = await this.#turns.wait(gateway.url, wanted.client, signal)
+    if (isRefusal(hold)) {
+      forget()
+      return hold
     }
-    const found = await this.#client.request(gateway.url, gateway.trusted, wanted, signal, ending, sent)
+    const trial = health.begin()
+    attempt.trial = trial
+    if (trial.limitMs !== undefined) limit = this.clock.after(trial.limitMs, leaveInTime)
+    const found = await this.#client.request(gateway.url, gateway.trusted, wanted, hold, signal, ending)
     limit?.cancel()
     if (!isRefusal(found)) found.whenOver(forget)
     else forget()
-    const { trial } = attempt
-    if (trial === undefined) return found
     if (wasHeard(found)) health.answered(trial)
     else if (!signal.aborted) health.silent(trial)
     return found

@@ -1,15 +1,14 @@
 import { Backoff, type BackoffOptions } from '../../actor/backoff.js'
 import { type Clock, pause, type Timer } from '../../actor/clock.js'
-import { FreeShares } from '../../actor/free-shares.js'
-import { greediest, type Holdings } from '../../actor/greediest.js'
 import { type AnySignal, signalOf } from '../../actor/lazy-signal.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { unknownEverywhere, unknownForNow, weightier } from '../refusals.js'
 import type { Found, Source, Wanted } from '../source.js'
+import { PeerPlaces } from './peer-places.js'
 import { PeerSilence } from './peer-silence.js'
 import { PeerWeights } from './peer-weights.js'
-import { RawClient, type RawFound, type RawOptions, wasAnswered, wasHeard } from './raw-client.js'
+import { holdFrom, RawClient, type RawFound, type RawOptions, wasAnswered, wasHeard } from './raw-client.js'
 import { hintsKey, isConfined, passed, trailKey } from './trail.js'
 
 export interface PeerOptions extends RawOptions {
@@ -22,10 +21,7 @@ export interface PeerOptions extends RawOptions {
   /** Without an answer for so long one more gets the request, too. */
   readonly hedgeMs: number
   readonly hedgedMax: number
-  /**
-   * Answers under way from one peer, of one client as many as `FreeShares` gives. Beyond that one without a head makes room for
-   * a client that has fewer.
-   */
+  /** Answers under way from one peer, shared out as `PeerPlaces` does. */
   readonly concurrentMax: number
   /** What an answer or a failure changes of a weight from 1 to 100. */
   readonly weightDelta: number
@@ -42,14 +38,6 @@ const recoveryMs = 15 * 60_000
 /** Share of the youngest answer in the average time to a head: the last twenty answers or so count. */
 const youngest = 0.1
 
-/** A request without a head yet. */
-interface Headless {
-  readonly client: string
-  readonly attempt: AbortController
-}
-
-const byClient: Holdings<Headless> = { clientOf: ({ client }) => client, lead: 1, levels: 3, isNested: true }
-
 interface Peer {
   readonly url: string
   readonly rest: Backoff
@@ -59,8 +47,7 @@ interface Peer {
   weight: number
   /** When the weight was set (monotonic milliseconds). */
   weighedMs: number
-  readonly places: FreeShares
-  readonly headless: Set<Headless>
+  readonly places: PeerPlaces
 }
 
 /** The answer of a peer to a request: it has it, or does not know it. */
@@ -138,8 +125,7 @@ export class NetworkPeers implements Source {
         index,
         weight: weight.start,
         weighedMs: clock.monotonic(),
-        places: new FreeShares(Math.min(options.concurrentMax, options.connectionsMax)),
-        headless: new Set(),
+        places: new PeerPlaces(Math.min(options.concurrentMax, options.connectionsMax)),
       }
     })
     for (const peer of this.#peers) this.#weigh(peer, weight.start)
@@ -250,19 +236,15 @@ export class NetworkPeers implements Source {
     verdicts: Verdicts,
   ): Promise<RawFound | Refusal> {
     const { client = '' } = wanted
-    if (peer.places.fullness(client) !== undefined)
-      greediest(peer.headless, client, byClient)?.[0]?.attempt.abort()
-    const leave = peer.places.force(client)
-    const waiting = { client, attempt }
-    peer.headless.add(waiting)
+    const place = peer.places.take(client, () => attempt.abort())
+    const hold = holdFrom(place.leave, () => peer.places.force(client))
     const begunMs = this.clock.monotonic()
     const signal = AbortSignal.any([ending, attempt.signal])
-    const found = await this.#client.request(peer.url, false, wanted, signal)
-    peer.headless.delete(waiting)
+    const found = await this.#client.request(peer.url, false, wanted, hold, signal)
+    place.headCame()
     if (wasHeard(found)) peer.silence.heard()
     else if (isRefusal(found) && found.refused === 'late') peer.silence.unheard(begunMs)
     if (isRefusal(found)) {
-      leave()
       // Who does not have it is as good as any; who was left for another did nothing wrong.
       if (found.refused === 'unknown' || found.refused === 'unsatisfiable') {
         peer.rest.well()
@@ -274,7 +256,6 @@ export class NetworkPeers implements Source {
       return found
     }
     found.whenOver((isWell) => {
-      leave()
       if (!isWell && !signal.aborted) this.#worsen(peer)
     })
     this.#praise(peer, this.clock.monotonic() - begunMs)
@@ -300,9 +281,7 @@ export class NetworkPeers implements Source {
   #candidates({ id, client = '' }: Wanted, eligible: readonly Peer[]): Peer[] {
     const { homesMax, candidatesMax } = this.options
     for (const peer of eligible) if (peer.weight < weight.start) this.#weigh(peer, this.#recovered(peer), 0)
-    const free = eligible.filter(({ places, headless }) => {
-      return places.fullness(client) === undefined || greediest(headless, client, byClient) !== undefined
-    })
+    const free = eligible.filter(({ places }) => places.hasRoom(client))
     const well = free.filter(({ rest, silence }) => !silence.isMute() && !(rest.isDue && rest.isOn))
     const able = well.length > 0 ? well : free
     const chosen = able

@@ -1,5 +1,5 @@
 import type { Clock } from '../../actor/clock.js'
-import { FairSlots, type Release } from '../../actor/fair-slots.js'
+import type { Release } from '../../actor/fair-slots.js'
 import { type AnySignal, LazySignal } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Writable } from '../../format/writable.js'
@@ -43,6 +43,8 @@ export interface RawFound extends Found {
   drop(): void
 }
 
+type Again = NonNullable<Found['again']>
+
 /** A window that a gateway answers with the whole is cut out here where it starts no later. */
 const cutMaxBytes = 10 * 1024 * 1024
 
@@ -62,15 +64,23 @@ export function wasHeard(found: RawFound | Refusal): boolean {
   return found.refused === 'unknown' || found.refused === 'unsatisfiable' || wasAnswered(found)
 }
 
-/**
- * Requests `/raw/{id}` from gateways, with the trail of the request, and reads their answers. Clients have turns for the sockets
- * to one gateway. A turn lasts until the answer is over, which may be as long as the client takes to read it.
- */
+/** Counts one more request from now on, until what it gives is called: when the answer is over, or refused. */
+export type Hold = () => Release
+
+/** Gives `first`, which is held already, and then what `more` gives: the rest of a body that broke is a request of its own. */
+export function holdFrom(first: Release, more: Hold): Hold {
+  let next: Release | undefined = first
+  return () => {
+    const now = next ?? more()
+    next = undefined
+    return now
+  }
+}
+
+/** Requests `/raw/{id}` from gateways, with the trail of the request, and reads their answers. */
 export class RawClient {
   readonly #client: UpstreamClient
   readonly #own: OwnName
-  /** By base URL: those that the operator has configured. */
-  readonly #sockets = new Map<string, FairSlots>()
   /** The lines of most questions. One object, so that they are put together once. */
   #usual: Readonly<Record<string, string>> | undefined
 
@@ -78,7 +88,7 @@ export class RawClient {
   constructor(
     private readonly source: string,
     private readonly options: RawOptions,
-    private readonly clock: Clock,
+    clock: Clock,
   ) {
     const { ownHosts, release } = options
     const [host] = ownHosts
@@ -88,57 +98,28 @@ export class RawClient {
 
   /**
    * Queries the gateway at `url`. `trusted` is what its bytes will be called. `signal` ends this request, `ending` the one for
-   * the rest of a body that broke. `sent` is called when a socket is free for it. Refusals of its own: `busy`, of this side.
+   * the rest of a body that broke. Each of them is counted by `hold`.
    */
   async request(
     url: string,
     trusted: boolean,
     wanted: Wanted,
+    hold: Hold,
     signal: AnySignal,
     ending = signal,
-    sent: () => void = () => undefined,
   ): Promise<RawFound | Refusal> {
-    const slots = this.#slotsOf(url)
-    const taken = slots.take(wanted.client)
-    const slot = typeof taken === 'string' ? await this.#turn(slots, url, wanted, signal) : taken
-    if (isRefusal(slot)) return slot
-    sent()
-    const found = await this.#found(url, trusted, wanted, signal, ending)
-    if (isRefusal(found)) slot()
-    else found.whenOver(slot)
+    const release = hold()
+    const found = await this.#found(url, trusted, wanted, hold, signal, ending)
+    if (isRefusal(found)) release()
+    else found.whenOver(release)
     return found
-  }
-
-  #slotsOf(url: string): FairSlots {
-    const known = this.#sockets.get(url)
-    if (known !== undefined) return known
-    const made = FairSlots.unbounded(this.options.connectionsMax)
-    this.#sockets.set(url, made)
-    return made
-  }
-
-  /** Waits for a socket as long as for a head. */
-  async #turn(
-    slots: FairSlots,
-    url: string,
-    { client }: Wanted,
-    signal: AnySignal,
-  ): Promise<Release | Refusal> {
-    const over = new LazySignal()
-    const act = (): void => over.abort()
-    const timer = this.clock.after(this.options.headMs, act)
-    signal.addEventListener('abort', act)
-    const slot = signal.aborted ? undefined : await slots.wait(client, over)
-    signal.removeEventListener('abort', act)
-    timer.cancel()
-    if (slot !== undefined && !isRefusal(slot)) return slot
-    return refuse('busy', 'self', `too many requests to ${url} are under way`)
   }
 
   async #found(
     url: string,
     trusted: boolean,
     wanted: Wanted,
+    hold: Hold,
     signal: AnySignal,
     ending: AnySignal,
   ): Promise<RawFound | Refusal> {
@@ -149,7 +130,8 @@ export class RawClient {
       signal,
     )
     if (isRefusal(answer)) return answer
-    const found = this.#read(url, trusted, wanted, answer, ending)
+    const again: Again = (rest) => this.request(url, trusted, { ...wanted, window: rest }, hold, ending)
+    const found = this.#read(url, trusted, wanted, answer, again)
     if (isRefusal(found)) answer.drop()
     return found
   }
@@ -190,7 +172,7 @@ export class RawClient {
     trusted: boolean,
     wanted: Wanted,
     answer: UpstreamAnswer,
-    ending: AnySignal,
+    again: Again,
   ): RawFound | Refusal {
     const { window: requested } = wanted
     const { statusCode, headers } = answer
@@ -225,7 +207,7 @@ export class RawClient {
       hops: hopsOf(hops, wanted),
       vouched,
       body: isWhole ? cut(answer, window.start, window.end + 1, 'leave') : answer,
-      again: (rest) => this.request(url, trusted, { ...wanted, window: rest }, ending),
+      again,
       whenOver: (act) => answer.whenOver(act),
       drop: () => answer.drop(),
     }

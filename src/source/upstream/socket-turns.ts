@@ -1,0 +1,43 @@
+import type { Clock } from '../../actor/clock.js'
+import { FairSlots } from '../../actor/fair-slots.js'
+import { type AnySignal, LazySignal } from '../../actor/lazy-signal.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { type Hold, holdFrom } from './raw-client.js'
+
+/** Sockets to each of the configured gateways, shared by turns of clients; each is held until its answer is over. */
+export class SocketTurns {
+  /** By base URL. */
+  readonly #sockets = new Map<string, FairSlots>()
+
+  /** `max`: sockets to one gateway. */
+  constructor(
+    private readonly max: number,
+    private readonly patienceMs: number,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Waits for a socket, `patienceMs` at most. The rest of a body that broke waits for none. Refusal: `busy`, of this side. */
+  async wait(url: string, client: string | undefined, signal: AnySignal): Promise<Hold | Refusal> {
+    const slots = this.#slotsOf(url)
+    const rest: Hold = () => slots.force(client)
+    const taken = slots.take(client)
+    if (typeof taken !== 'string') return holdFrom(taken, rest)
+    const over = new LazySignal()
+    const act = (): void => over.abort()
+    const timer = this.clock.after(this.patienceMs, act)
+    signal.addEventListener('abort', act)
+    const slot = signal.aborted ? undefined : await slots.wait(client, over)
+    signal.removeEventListener('abort', act)
+    timer.cancel()
+    if (slot !== undefined && !isRefusal(slot)) return holdFrom(slot, rest)
+    return refuse('busy', 'self', `too many requests to ${url} are under way`)
+  }
+
+  #slotsOf(url: string): FairSlots {
+    const known = this.#sockets.get(url)
+    if (known !== undefined) return known
+    const made = FairSlots.unbounded(this.max)
+    this.#sockets.set(url, made)
+    return made
+  }
+}
