@@ -86,12 +86,12 @@ export class Node implements NodeHealth {
 
   /**
    * Asks and reads the whole answer. `large` is called once before more than `largeBytes` of an answer are read, and what it
-   * refuses is not read. Refusals: `late`, `upstream`, `too-large`.
+   * refuses is not read: its connection is closed. Refusals: `late`, `upstream`, `too-large`.
    */
   async ask(
     question: NodeRequest,
     signal?: AbortSignal,
-    large?: () => Promise<Refusal | undefined>,
+    large?: () => Refusal | undefined,
   ): Promise<NodeAnswer | Refusal> {
     const opened = await this.open(question, signal)
     if (isRefusal(opened)) return opened
@@ -100,7 +100,7 @@ export class Node implements NodeHealth {
     for (;;) {
       if (!isLarge && Math.max(gathered.sizeBytes, opened.sizeBytes ?? 0) > largeBytes) {
         isLarge = true
-        const refusal = await large?.()
+        const refusal = large?.()
         if (refusal !== undefined) {
           opened.drop()
           return refusal

@@ -37,6 +37,8 @@ const limit = { word: 1_000, record: 16 << 20 }
 /** Large answers (`Node.ask`) that are read at once: each takes some times its size until it is parsed. */
 const largeMax = 4
 
+const turnless = refuse('busy', 'self', 'too many large answers are read')
+
 /** Nodes that are queried for what must not depend on one of them. */
 const witnessesMax = 3
 
@@ -239,7 +241,10 @@ export class RemoteChain implements Chain {
     })
   }
 
-  /** One node's answer. A large one waits for a turn of its own, which lasts until it is parsed. */
+  /**
+   * One node's answer. A large one needs a turn of its own, which lasts until it is parsed. Where none is free it is requested
+   * again with the turn: a node counts an answer that is not read as a broken connection.
+   */
   async #read<T>(
     node: Node,
     question: NodeRequest,
@@ -247,14 +252,20 @@ export class RemoteChain implements Chain {
     { client, signal }: Partial<Requester> = {},
   ): Promise<T | Refusal> {
     let turn: Release | undefined
-    const large = async (): Promise<Refusal | undefined> => {
-      const slot = await this.#largeTurns.wait(client, signal)
-      if (isRefusal(slot)) return slot
+    const large = (): Refusal | undefined => {
+      const slot = this.#largeTurns.take(client)
+      if (typeof slot === 'string') return turnless
       turn = slot
       return undefined
     }
     try {
-      const answer = await node.ask(question, signal, large)
+      let answer = await node.ask(question, signal, large)
+      if (answer === turnless) {
+        const slot = await this.#largeTurns.wait(client, signal)
+        if (isRefusal(slot)) return slot
+        turn = slot
+        answer = await node.ask(question, signal)
+      }
       return isRefusal(answer) ? answer : read(answer, node)
     } finally {
       turn?.()

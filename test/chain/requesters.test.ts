@@ -71,7 +71,11 @@ t.test('large answers are read a few at a time, half of them for one client', as
   const pad = 'x'.repeat(4_000_000)
   const hash = Buffer.alloc(48, 1).toString('base64url')
   const held: (() => void)[] = []
-  const node = await nodeThat(t, ({ url = '' }, response) => {
+  let left = 0
+  const node = await nodeThat(t, ({ url = '', socket }, response) => {
+    socket.once('close', () => {
+      left += 1
+    })
     const height = Number(url.split('/').at(-1))
     const text = JSON.stringify({
       indep_hash: hash,
@@ -101,8 +105,10 @@ t.test('large answers are read a few at a time, half of them for one client', as
   greedy.push(...[3, 4, 5, 6].map((height) => call(height, client)))
   await call(7, '203.0.113.1')
   t.match(came, [{ height: 7 }], 'another client has a turn, and only that')
+  await eventually('nobody who waits for a turn holds an answer', () => left === 4)
   for (const go of held) go()
   await Promise.all(greedy)
+  t.equal(left, 4, 'each is requested once more')
   t.equal(came.filter((block) => !isRefusal(block)).length, 7)
 })
 
