@@ -35,8 +35,8 @@ const turns: readonly Lane[] = [
 /** Roots whose last look is remembered, to wait longer for more of their contents. */
 const recentMax = 2000
 
-/** Ids of the catalog's list in one go. */
-const listedMax = 500
+/** Ids of the catalog's list in one sweep, some 20 ms. A list of a million ids is read in seven hours, so that nothing waits a day. */
+const listedMax = 2500
 
 /** Lanes of ids that nobody named as a root, so that they may be no transactions at all; and the lanes of roots. */
 const guesses: readonly Lane[] = [lanes.lone, lanes.loneAgain]
@@ -168,8 +168,9 @@ export class Verifier {
    * so it has a place even where the agenda is full.
    */
   #refill(): void {
-    const { catalog, agenda } = this.parts
+    const { catalog, agenda, budget } = this.parts
     if (this.#stopped) return
+    const beganMs = processorTime.monotonic()
     const ids = catalog.unsettled(this.#listed, listedMax)
     this.#listed = ids.length < listedMax ? undefined : ids.at(-1)
     const wishes: AgendaMember[] = []
@@ -182,6 +183,7 @@ export class Verifier {
       if (isIndexed || agenda.isRoomy)
         wishes.push({ id, rootId, hints: {}, priority, ...(isIndexed ? { isIndexed } : {}) })
     }
+    budget.spend(processorTime.monotonic() - beganMs)
     this.#add(wishes)
     this.#oldest.step()
     this.#run()

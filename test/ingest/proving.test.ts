@@ -179,6 +179,23 @@ t.test(
   },
 )
 
+t.test('a long list is read in a time that does not keep what can be proven waiting for a day', async (t) => {
+  const rig = provingRig(
+    t,
+    { judge: ({ known }) => (known.height === undefined ? denied('absent') : proven) },
+    { waitingMax: 10 },
+  )
+  const ids = Array.from({ length: 20_000 }, (_, at) => idOf(at))
+  for (const id of ids) rig.put(id)
+  const last = rig.unsettled.list(undefined, ids.length).at(-1) ?? idOf(0)
+  const known = rig.known.get(last)
+  if (known !== undefined) rig.known.set(last, { ...known, height: 5 })
+  rig.verifier.start()
+  // A million ids have fifty times as long.
+  await rig.clock.turn(10 * minute)
+  t.notOk(rig.unsettled.has(last), 'it is proven')
+})
+
 t.test('what was displaced is asked for again when the index has it, and nothing else is', async (t) => {
   const rig = provingRig(
     t,
