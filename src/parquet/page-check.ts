@@ -14,14 +14,13 @@ import { isThriftStruct } from './thrift-check.js'
 export const groupRowsMax = 2 ** 20
 /** A run of values that are written bit by bit is filled up to whole bytes, or to a block of the writer. */
 const paddingMax = 512
-/** Encodings without a run. DELTA_BYTE_ARRAY is left out: a number in it decides how long one value is. */
-const runless = new Set(['PLAIN', 'BYTE_STREAM_SPLIT', 'DELTA_BINARY_PACKED', 'DELTA_LENGTH_BYTE_ARRAY'])
 const dictionaries = new Set(['PLAIN_DICTIONARY', 'RLE_DICTIONARY'])
 
 /** Values in the header of a page. A usual one has some fifteen. */
 const headerValuesMax = 100
 
 const longRun = 'a run is longer than its page'
+const falseLevels = 'the levels of a page make no sense'
 
 export interface CheckedGroup {
   readonly file: AsyncBuffer
@@ -103,37 +102,53 @@ function dataFault(page: DataPage, chunk: Chunk, compressors: Compressors): stri
   const { data_page_header: first, data_page_header_v2: second } = header
   if (header.type === 'DATA_PAGE_V2' && second !== undefined) {
     const { definition_levels_byte_length: levels, repetition_levels_byte_length: lists, encoding } = second
-    const present = values - second.num_nulls
-    if (lists !== 0 || !(levels >= 0) || !(present >= 0 && present <= values))
-      return 'the levels of a page make no sense'
-    if (isOptional && hasLongRun(readerOf(body), 1, values)) return longRun
-    if (runless.has(encoding)) return undefined
+    if (lists !== 0 || !(levels >= 0 && levels <= body.length)) return falseLevels
+    const present = isOptional ? presentIn(readerOf(body.subarray(0, levels)), values, levels) : values
+    if (typeof present === 'string') return present
+    if (present !== values - second.num_nulls) return falseLevels
     const packed = body.subarray(isOptional ? levels : 0)
     const size = header.uncompressed_page_size - levels
     const isPacked = second.is_compressed !== false
-    const plain = isPacked ? decompressPage(packed, size, chunk.codec, compressors) : packed
-    return valuesFault(readerOf(plain), encoding, chunk, present)
+    const plain = (): Uint8Array =>
+      isPacked ? decompressPage(packed, size, chunk.codec, compressors) : packed
+    return encoding === 'PLAIN' ? undefined : valuesFault(readerOf(plain()), encoding, chunk, present)
   }
   if (header.type !== 'DATA_PAGE' || first === undefined) return `a page is a ${header.type}`
-  if (!isOptional && runless.has(first.encoding)) return undefined
+  const { encoding } = first
+  if (!isOptional && encoding === 'PLAIN') return undefined
   const plain = decompressPage(body, header.uncompressed_page_size, chunk.codec, compressors)
   const reader = readerOf(plain)
   const present = isOptional ? presentIn(reader, values) : values
-  if (present === undefined) return longRun
-  return runless.has(first.encoding) ? undefined : valuesFault(reader, first.encoding, chunk, present)
+  if (typeof present === 'string') return present
+  return encoding === 'PLAIN' ? undefined : valuesFault(reader, encoding, chunk, present)
 }
 
-/** Reads the levels of a page of the first version: how many values are there. Undefined: a run is too long. */
-function presentIn(reader: DataReader, values: number): number | undefined {
-  const length = reader.view.getUint32(0, true)
-  reader.offset = 4
-  if (hasLongRun(reader, 1, values)) return undefined
-  reader.offset = 4
+/**
+ * Reads the levels in front of a page, 1 for each value that is there and 0 for each that is not: how many are there, or what is
+ * wrong. `lengthBytes`: of the levels; absent: it stands in front of them, as in a page of the first version.
+ */
+function presentIn(reader: DataReader, values: number, lengthBytes?: number): number | string {
+  const length = lengthBytes ?? reader.view.getUint32(0, true)
+  const start = lengthBytes === undefined ? 4 : 0
+  reader.offset = start
+  if (hasLongRun(reader, 1, values)) return longRun
+  reader.offset = start
   const levels = new Array<number>(values)
   readRleBitPackedHybrid(reader, 1, levels, length)
-  return levels.reduce((sum, level) => sum + level, 0)
+  let present = 0
+  for (let at = 0; at < values; at += 1) {
+    const level = levels[at]
+    // A run states its level in a whole byte, of which one bit has a meaning.
+    if (level !== 0 && level !== 1) return falseLevels
+    present += level
+  }
+  return present
 }
 
+/**
+ * Flags as runs, or places in a dictionary. No other encoding is read: in the DELTA encodings and BYTE_STREAM_SPLIT the library
+ * takes lengths and counts of blocks out of the bytes unchecked, and writers of these tables use none of them.
+ */
 function valuesFault(reader: DataReader, encoding: string, chunk: Chunk, values: number): string | undefined {
   const isFlags = encoding === 'RLE' && chunk.type === 'BOOLEAN'
   if (!isFlags && !dictionaries.has(encoding)) return `values are encoded as ${encoding}`

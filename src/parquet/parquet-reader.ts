@@ -151,6 +151,7 @@ function schemaFault(metadata: FileMetaData, columns: Columns): string | undefin
     const same =
       there?.name === element.name &&
       there.type === element.type &&
+      there.type_length === element.type_length &&
       there.converted_type === element.converted_type &&
       there.precision === element.precision &&
       (there.scale ?? 0) === (element.scale ?? 0) &&

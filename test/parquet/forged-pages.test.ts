@@ -13,7 +13,7 @@ interface Stated {
   readonly values?: number
   readonly unpacked?: number
   readonly packed?: number | undefined
-  /** 0: PLAIN, 7: DELTA_BYTE_ARRAY, 8: RLE_DICTIONARY. */
+  /** 0: PLAIN, 5: DELTA_BINARY_PACKED, 6: DELTA_LENGTH_BYTE_ARRAY, 7: DELTA_BYTE_ARRAY, 8: RLE_DICTIONARY, 9: BYTE_STREAM_SPLIT. */
   readonly encoding?: number
   readonly isSecond?: true
   readonly levels?: number
@@ -89,14 +89,14 @@ function fileOf(
 
 /** Two byte strings. */
 const plain = Buffer.from([1, 0, 0, 0, 65, 1, 0, 0, 0, 66])
-/** A run of `count` times 1 in a byte. */
-function run(count: number): Buffer {
+/** A run of `count` times a byte. */
+function run(count: number, byte = 1): Buffer {
   const bytes: number[] = []
   for (let left = count * 2; ; left = Math.floor(left / 128)) {
     bytes.push((left % 128) + (left > 127 ? 128 : 0))
     if (left < 128) break
   }
-  return Buffer.from([...bytes, 1])
+  return Buffer.from([...bytes, byte])
 }
 function withLevels(count: number, values = plain): Buffer {
   const levels = run(count)
@@ -137,7 +137,36 @@ t.test('what a page says of its values is compared with its row group and its by
     /not inside its column/,
     'which never ended',
   )
-  t.match(await read([pageOf(withLevels(2), { ...second, nulls: -(2 ** 30) })]), /make no sense/)
-  t.match(await read([pageOf(plain, { encoding: 7 })], { isOptional: false }), /encoded as DELTA_BYTE_ARRAY/)
+  t.match(
+    await read([pageOf(Buffer.concat([run(2), plain]), { ...second, nulls: -(2 ** 30) })]),
+    /make no sense/,
+  )
+  const split = ['DELTA_BINARY_PACKED', 'DELTA_LENGTH_BYTE_ARRAY', 'DELTA_BYTE_ARRAY']
+  for (const [at, name] of [...split, 'RLE_DICTIONARY', 'BYTE_STREAM_SPLIT'].entries()) {
+    if (name === 'RLE_DICTIONARY') continue
+    const refused = new RegExp(`encoded as ${name}$`)
+    // Blocks of 128 values in -1 parts, which the library reads for ever.
+    const parts = Buffer.from([128, 1, 0xff, 0xff, 0xff, 0xff, 0x0f, 2, 0, 0, 0, 0, 0, 0, 0])
+    const encoding = 5 + at
+    t.match(await read([pageOf(parts, { encoding })], { isOptional: false }), refused)
+    t.match(await read([pageOf(withLevels(2, parts), { encoding })]), refused, 'and behind levels')
+    const last = pageOf(Buffer.concat([run(2), parts]), { ...second, encoding })
+    t.match(await read([last]), refused, 'and in a page of the second version')
+  }
   t.match(await read([pageOf(withLevels(2))], { rows: 2 ** 20 + 1 }), /more rows than its bytes|too large/)
+})
+
+t.test('a level is 0 or 1, and their sum is how many values are there', async (t) => {
+  const path = join(t.testdir({}), 'table.parquet')
+  const read = (pages: readonly Buffer[]): Promise<number | string> => rowsOf(fileOf(path, pages))
+  // The run of places is as long as the levels add up to, and the library counts one value.
+  const levels = Buffer.concat([run(1), run(1, 255)])
+  const places = Buffer.concat([Buffer.from([levels.length, 0, 0, 0]), levels, Buffer.from([1]), run(256)])
+  t.match(await read([pageOf(places, { encoding: 8 })]), /levels of a page make no sense/)
+  const body = Buffer.concat([levels, plain])
+  const second = { isSecond: true, levels: levels.length } as const
+  t.match(await read([pageOf(body, second)]), /levels of a page make no sense/)
+  const absent = Buffer.concat([run(1), run(1, 0)])
+  const one = Buffer.concat([absent, plain.subarray(0, 5)])
+  t.match(await read([pageOf(one, { ...second, levels: absent.length })]), /levels of a page make no sense/)
 })
