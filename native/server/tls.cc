@@ -10,6 +10,8 @@ using namespace openssl;
 
 namespace {
 
+// The alert "decode_error" in a record (RFC 8446 section 6): a length is out of its range.
+constexpr char kLengthAlert[] = "\x15\x03\x03\0\x02\x02\x32";
 constexpr char kAlpn[] = "\x08http/1.1";
 
 // RFC 7301: a client that names protocols and not ours is refused by `no_application_protocol`, since it would not understand us.
@@ -244,6 +246,10 @@ TlsSession::~TlsSession() {
 size_t TlsSession::take(const uint8_t* bytes, size_t length, uint8_t* to) {
   const Calls& ssl = *context_->ssl;
   if (ssl_ == nullptr || failed) return failed = true, 0;
+  if (!isUp && !hello_.take(bytes, length, !answered_ || ssl.SSL_version(ssl_) == kTls13)) {
+    context_->out.append(kLengthAlert, sizeof(kLengthAlert) - 1);
+    return failed = true, 0;
+  }
   context_->in = bytes;
   context_->inLength = length;
   context_->newKeys = newKeys;
@@ -252,6 +258,7 @@ size_t TlsSession::take(const uint8_t* bytes, size_t length, uint8_t* to) {
   ErrorsCleared cleared(ssl);
   if (!isUp) {
     int step = ssl.SSL_do_handshake(ssl_);
+    answered_ = answered_ || !context_->out.empty();
     isUp = step == 1;
     failed = !isUp && ssl.SSL_get_error(ssl_, step) != kErrorWantRead;
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "openssl.h"
+#include "stated-hello.h"
 
 namespace server {
 
@@ -114,6 +115,9 @@ class TlsSession {
  private:
   TlsContext* const context_;
   openssl::Ssl* ssl_;
+  StatedHello hello_;
+  // Something was written, so the version is chosen.
+  bool answered_ = false;
 };
 
 }  // namespace server

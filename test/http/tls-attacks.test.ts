@@ -1,6 +1,6 @@
 /** What clients of TLS can do to others, to the memory of the server and to the rest of its thread. */
 import { once } from 'node:events'
-import { connect as connectPlain, type Socket } from 'node:net'
+import { type AddressInfo, connect as connectPlain, createServer as createRelay, type Socket } from 'node:net'
 import { connect, createServer, type TLSSocket } from 'node:tls'
 import t from 'tap'
 import { tlsBy } from '../../native/server/server.js'
@@ -76,6 +76,77 @@ t.test('handshakes that failed are not counted as under way', { skip }, async (t
   if (!slow.closed) await Promise.race([once(slow, 'data'), once(slow, 'close')])
   t.notOk(slow.closed)
   for (const one of [...failed, slow, fast]) one.destroy()
+})
+
+/** A record of a handshake before keys. */
+function shake(bytes: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from([recordType.handshake, 3, 1, 0, bytes.length]), bytes])
+}
+
+/** The head of a ClientHello of so many bytes. */
+function stated(bytes: number): Buffer {
+  return Buffer.from([1, bytes >> 16, (bytes >> 8) & 255, bytes & 255])
+}
+
+const decodeError = Buffer.from([recordType.alert, 3, 3, 0, 2, 2, 50])
+
+t.test('a message whose length is stated and not sent takes no memory', { skip }, async (t) => {
+  const server = await listening()
+  const large = stated(131_000)
+  const parts = [large.subarray(0, 1), large.subarray(1, 3), large.subarray(3)]
+  for (const sent of [
+    shake(large),
+    Buffer.concat(parts.map(shake)),
+    // A message of no bytes, and one of one byte, in front.
+    shake(Buffer.concat([stated(0), stated(1), Buffer.of(7), large])),
+  ]) {
+    const one = open(server.port, sent)
+    const [answer] = (await once(one, 'data')) as [Buffer]
+    t.same(answer, decodeError)
+    one.destroy()
+  }
+  const slow = open(server.port, '')
+  for (const byte of await clientHello()) slow.write(Buffer.of(byte))
+  const [answer] = (await once(slow, 'data')) as [Buffer]
+  t.equal(answer[0], recordType.handshake, 'an honest one may come byte by byte')
+  slow.destroy()
+})
+
+t.test('nor does one behind the request for another ClientHello', { skip }, async (t) => {
+  const server = await listening()
+  for (const isFalse of [false, true]) {
+    let flights = 0
+    let answered = Buffer.alloc(0)
+    const relay = createRelay((inner) => {
+      const wire = open(server.port, '')
+      inner.on('error', () => 'its peer is refused')
+      inner.on('data', (bytes: Buffer) => {
+        flights += 1
+        const forged = Buffer.concat([Buffer.from([20, 3, 3, 0, 1, 1]), shake(stated(131_000))])
+        wire.write(isFalse && flights === 2 ? forged : bytes)
+      })
+      wire.on('data', (bytes: Buffer) => {
+        answered = Buffer.concat([answered, bytes])
+        inner.write(bytes)
+      })
+      wire.on('close', () => inner.destroy())
+    }).listen(0, '127.0.0.1')
+    await once(relay, 'listening')
+    const { port } = relay.address() as AddressInfo
+    // The server has no such group, so that it requests a key of the other one.
+    const client = connect({
+      port,
+      host: '127.0.0.1',
+      rejectUnauthorized: false,
+      ecdhCurve: 'X448:P-256',
+    })
+    client.on('error', () => 'it is refused')
+    await new Promise((resolve) => client.once(isFalse ? 'close' : 'secureConnect', resolve))
+    t.ok(flights >= 2, 'there was a second flight')
+    if (isFalse) t.same(answered.subarray(-decodeError.length), decodeError)
+    client.destroy()
+    relay.close()
+  }
 })
 
 for (const asks of [true, false])
