@@ -35,7 +35,7 @@ const turns: readonly Lane[] = [
 /** Roots whose last look is remembered, to wait longer for more of their contents. */
 const recentMax = 2000
 
-/** Ids of the catalog's list in one sweep, some 20 ms. A list of a million ids is read in seven hours, so that nothing waits a day. */
+/** Ids of the catalog's list in one sweep, some 20 ms: of a million ids each is read in seven hours. */
 const listedMax = 2500
 
 /** Lanes of ids that nobody named as a root, so that they may be no transactions at all; and the lanes of roots. */

@@ -87,9 +87,11 @@ export async function openCashier(given: CashierGiven): Promise<OpenThread> {
   const { rpc } = rpcOf(settings, network)
   const witness = rpc && new ChainWitness({ ...rpc, usdc, wallet, limitMs: verifyMs }, systemClock)
   const records = new PaymentRecords(paymentsFolder(settings))
-  const claims = buckets.claims?.({ self: records.name(), leftMs: 2 * settleMs })
+  // Made at the start: where the disk is full, a name that is made later would end the thread at the first payment.
+  const self = records.name()
+  const claims = buckets.claims?.({ self, leftMs: 2 * settleMs })
   const service = paymentServiceOf(given, verifyMs)
-  const house = async (): Promise<string> => (await claims?.house()) ?? records.name()
+  const house = async (): Promise<string> => (await claims?.house()) ?? self
   const desk = service && usdcByMessages(service.ask)
   const owners = desk && new RecordedOwners((order) => desk.own(order), house)
   const excluded = new ExcludedSenders(settings.exclusions.excludedSenders)

@@ -13,7 +13,7 @@ interface Stated {
   readonly values?: number
   readonly unpacked?: number
   readonly packed?: number | undefined
-  /** 0: PLAIN, 5: DELTA_BINARY_PACKED, 6: DELTA_LENGTH_BYTE_ARRAY, 7: DELTA_BYTE_ARRAY, 8: RLE_DICTIONARY, 9: BYTE_STREAM_SPLIT. */
+  /** 0: PLAIN, 5 to 7: those that begin with DELTA, 8: RLE_DICTIONARY, 9: BYTE_STREAM_SPLIT. */
   readonly encoding?: number
   readonly isSecond?: true
   readonly levels?: number

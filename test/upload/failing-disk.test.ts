@@ -158,6 +158,18 @@ t.test('heights that come wait in one place, and the last one is kept', async (t
   closing.abort()
 })
 
+t.test('a start on a full disk does not wait for room', async (t) => {
+  const disk = diskOf(t)
+  const closing = new AbortController()
+  disk.isFull = true
+  const uploads = new Uploads(disk.environment)
+  const height = new Height({ height: async () => 9 }, uploads, systemClock, closing.signal, silentLog)
+  await height.start(60_000)
+  t.equal(height.known, 9)
+  t.ok(disk.undone > 0, 'nothing could be written')
+  closing.abort()
+})
+
 t.test('a chain that answers slowly is asked one question at a time', async (t) => {
   const uploads = new Uploads(diskOf(t).environment)
   const closing = new AbortController()

@@ -45,7 +45,8 @@ export class Height {
     this.#isAsking = false
     if (isRefusal(height) || this.closing.aborted || height === this.#known) return
     this.#known = height
-    await this.#keep()
+    // Not awaited: a start on a full disk must not wait for room.
+    void this.#keep()
   }
 
   /** Where the disk is full one waits for it, and writes the height of that time; those that come meanwhile need not. */
