@@ -38,11 +38,21 @@ const marginSeconds = 8
 /** The longest validity that is taken: a record is kept while its payment could settle. Stock clients sign 5 minutes. */
 const validMaxSeconds = 24 * 3600
 
-/** A payment was only looked at: it would settle, or is settled or being settled. */
-export type Tried = 'good' | 'made'
+/** What a look finds of a payment that is no refusal: it would settle (`good`), or is settled or being settled (`made`). */
+export type Looked = 'good' | 'made'
 
-export function isTried(outcome: Paid | Denial | Tried): outcome is Tried {
-  return typeof outcome === 'string'
+/** A payment of a request: what is to be paid, and by what. */
+interface Payment {
+  /** Absent: the payment came to another service. */
+  readonly request?: Request
+  readonly quote: Quote
+  readonly read: ReadPayment
+}
+
+/** The same where the payment could be read and agrees with the quote, with the order for the cashier. */
+interface OrderedPayment extends Payment {
+  readonly read: Presented
+  readonly order: PaymentOrder
 }
 
 /** Payments of requests, on an edge thread or in a payment service: offers, cheap checks, and the way to the cashier. */
@@ -64,20 +74,28 @@ export class X402 implements Payments {
 
   demand(charge: Charge, fault?: Fault): Denial {
     const { offers } = this.parts
-    return this.#demand(charge.request, offers.quote(charge), fault, '')
+    return this.#demand({ request: charge.request, quote: offers.quote(charge) }, fault, '')
   }
 
   /** The 402 for a request to another service; `quote` has all of it. No page for browsers. */
   offer(quote: Quote, fault?: Fault): Denial {
-    return this.#demand(undefined, quote, fault, '')
+    return this.#demand({ quote }, fault, '')
   }
 
-  /**
-   * Settles a payment that came elsewhere, of exactly `quote.units`: at most once, and credits it before it resolves. With
-   * `isTrial` it only looks whether it would settle. Never rejects.
-   */
-  settle(read: ReadPayment, quote: Quote, who: Who, isTrial = false): Promise<Paid | Denial | Tried> {
-    return this.#pay(undefined, who, read, quote, isTrial)
+  /** Settles a payment that came elsewhere, of exactly `quote.units`: at most once, and credits it first. Never rejects. */
+  settle(read: ReadPayment, quote: Quote, who: Who): Promise<Paid | Denial> {
+    return this.#pay({ read, quote }, who)
+  }
+
+  /** Looks whether a payment that came elsewhere, of exactly `quote.units`, would settle. Moves nothing. Never rejects. */
+  async look(read: ReadPayment, quote: Quote, who: Who): Promise<Looked | Denial> {
+    const ordered = this.#ordered({ read, quote }, who)
+    if ('status' in ordered) return ordered
+    const reply = await this.parts.cashier.ask({ look: ordered.order })
+    if (isRefusal(reply)) return cashierAway
+    if (reply.state === 'good' || reply.state === 'made') return reply.state
+    if (reply.state === 'settled') throw new Error('a payment was to be looked at, and is settled')
+    return this.#denied(ordered, reply)
   }
 
   /**
@@ -92,12 +110,8 @@ export class X402 implements Payments {
   pay(charge: Charge, client: string): Promise<Paid | Denial> | undefined {
     const read = paymentOf(charge.request)
     if (read === undefined) return undefined
-    return this.#settled(
-      charge,
-      { beneficiary: client, asker: client },
-      read,
-      this.parts.offers.quote(charge),
-    )
+    const quote = this.parts.offers.quote(charge)
+    return this.#pay({ request: charge.request, read, quote }, { beneficiary: client, asker: client })
   }
 
   topUp(request: Request, beneficiary: string, asker: string): Promise<Paid | Denial> | undefined {
@@ -106,13 +120,7 @@ export class X402 implements Payments {
     if (read === undefined) return undefined
     const quote = this.parts.offers.quote(charge)
     const given = isUnreadable(read) ? quote : this.#givenAmount(quote, read)
-    return this.#settled(charge, { beneficiary, asker }, read, given)
-  }
-
-  async #settled({ request }: Charge, who: Who, read: ReadPayment, quote: Quote): Promise<Paid | Denial> {
-    const outcome = await this.#pay(request, who, read, quote, false)
-    if (isTried(outcome)) throw new Error('a payment was only looked at')
-    return outcome
+    return this.#pay({ request, read, quote: given }, { beneficiary, asker })
   }
 
   /** A top-up costs what its payer gives, from the least to the most that any answer costs. */
@@ -123,50 +131,47 @@ export class X402 implements Payments {
     return units > quote.units && units <= most ? { ...quote, units } : quote
   }
 
-  async #pay(
-    request: Request | undefined,
-    who: Who,
-    read: ReadPayment,
-    quote: Quote,
-    isTrial: boolean,
-  ): Promise<Paid | Denial | Tried> {
+  /** Has the cashier settle a payment, and credit it. */
+  async #pay(payment: Payment, who: Who): Promise<Paid | Denial> {
+    const ordered = this.#ordered(payment, who)
+    if ('status' in ordered) return ordered
+    const { read, order } = ordered
+    const reply = await this.parts.cashier.ask({ pay: order })
+    if (isRefusal(reply)) return cashierAway
+    if (reply.state === 'good' || reply.state === 'made') throw new Error('a payment was only looked at')
+    if (reply.state !== 'settled') return this.#denied(ordered, reply)
+    this.#outcomes.settled.add(1)
+    const { transaction, tokens } = reply
+    const lines = this.receipt(read.version, { success: true, transaction, payer: order.payer })
+    const { multiplier } = this.parts.offers.options.tariff
+    return { tokens, payment: order.payment, amount: order.units, multiplier, lines }
+  }
+
+  /** The payment with its order for the cashier. A denial: it cannot be read, or is not what the quote demands. */
+  #ordered(payment: Payment, who: Who): OrderedPayment | Denial {
+    const { read, quote } = payment
     if (isUnreadable(read)) {
       this.#outcomes.malformed.add(1)
       return plain(400, 'malformed_payment', read.unreadable)
     }
     const fault = this.#faultOf(read, quote)
-    if (fault !== undefined) return this.#demand(request, quote, fault, '')
+    if (fault !== undefined) return this.#demand(payment, fault, '')
     const digest = authorizationDigest(this.parts.offers.usdc, read.authorization)
-    const order = this.#order(read, quote, digest, who)
-    const reply = await this.parts.cashier.ask(isTrial ? { look: order } : { pay: order })
-    return isRefusal(reply)
-      ? plain(503, 'payment_service_unavailable', 'retry with the same payment', 1)
-      : this.#answer(request, quote, read, order, reply)
+    return { ...payment, read, order: this.#order(read, quote, digest, who) }
   }
 
-  #answer(
-    request: Request | undefined,
-    quote: Quote,
-    read: Presented,
-    order: PaymentOrder,
-    reply: CashierReply,
-  ): Paid | Denial | Tried {
-    const { payment, payer, units } = order
-    if (reply.state === 'good' || reply.state === 'made') return reply.state
+  /** The answer to a payment that the cashier did not settle. */
+  #denied(ordered: OrderedPayment, reply: Exclude<CashierReply, { state: 'settled' | Looked }>): Denial {
     if (reply.state === 'busy')
       return plain(503, 'payment_service_unavailable', 'busy: retry with the same payment', 1, unrequested)
     if (reply.state !== 'refused') this.#outcomes[reply.state].add(1)
     switch (reply.state) {
-      case 'settled': {
-        const lines = this.receipt(read.version, { success: true, transaction: reply.transaction, payer })
-        const { multiplier } = this.parts.offers.options.tariff
-        return { tokens: reply.tokens, payment, amount: units, multiplier, lines }
-      }
       case 'refused': {
+        const { read, order } = ordered
         const { stage, reason } = reply
-        const receipt = { success: false, errorReason: reason, transaction: '', payer }
+        const receipt = { success: false, errorReason: reason, transaction: '', payer: order.payer }
         const lines = stage === 'settle' ? this.receipt(read.version, receipt) : ''
-        return this.#demand(request, quote, this.#refusal(read, stage, reason), lines)
+        return this.#demand(ordered, this.#refusal(read, stage, reason), lines)
       }
       case 'pending':
         return plain(
@@ -262,7 +267,7 @@ export class X402 implements Payments {
     return `${receiptLine}${encoded}${own}`
   }
 
-  #demand(request: Request | undefined, quote: Quote, fault: Fault | undefined, lines: string): Denial {
+  #demand({ request, quote }: Omit<Payment, 'read'>, fault: Fault | undefined, lines: string): Denial {
     const { offers, paywall } = this.parts
     if (!offers.has(1) && !offers.has(2)) {
       return plain(429, 'Too Many Requests', 'the allowance is used up, and payments cannot be taken now', 60)
@@ -309,3 +314,6 @@ function plain(
     reason: `${error}: ${message}`,
   }
 }
+
+/** The cashier's thread did not answer: the payment may have been settled. */
+const cashierAway = plain(503, 'payment_service_unavailable', 'retry with the same payment', 1)

@@ -9,7 +9,6 @@ import {
   type ReadPayment,
   readPayment,
 } from '../../admission/presented.js'
-import { isTried } from '../../admission/x402.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { MoneyLedger } from '../../ledger/ledger-port.js'
 import type { Transfer } from '../../ledger/transfer.js'
@@ -101,9 +100,8 @@ export class X402Sales implements UsdcPort {
     const read = readPayment(order.header, order.version)
     const quote = await this.#quote(order, read)
     if (isRefusal(quote)) return quote
-    const outcome = await this.processor.x402.settle(read, quote, buyerOf(order, read), true)
-    if (!isTried(outcome)) {
-      if (!isDenial(outcome)) return { good: true, units: '0' }
+    const outcome = await this.processor.x402.look(read, quote, buyerOf(order, read))
+    if (typeof outcome === 'object') {
       // Another service may have settled it: its own item is requested again for its receipt. What was settled stands on the
       // chain with its signature, so it counts for nobody.
       const isSold = await this.#first.isSold(read, order)
@@ -160,7 +158,6 @@ export class X402Sales implements UsdcPort {
     const quote = await this.#quote(order, read)
     if (isRefusal(quote)) return quote
     const paid = await this.processor.x402.settle(read, quote, buyerOf(order, read))
-    if (isTried(paid)) throw new Error('a payment was only looked at')
     if (isDenial(paid)) return answerOfDenial(paid)
     const transfer = await this.parts.ledger.transfer(usdcTransferId(paid.payment))
     if (transfer === undefined) throw new Error(`the payment ${paid.payment} is settled and not credited`)

@@ -148,7 +148,7 @@ t.test('a payment that another service has settled counts for nobody who brings 
     most: 1000n,
     unitsOf: async () => 100n,
     requested: async () => undefined,
-    x402: { settle: async () => denial, isSignedByPayer: () => isSigned },
+    x402: { look: async () => denial, isSignedByPayer: () => isSigned },
   }
   const sales = new X402Sales({ ledger: { transfer }, clock } as never, desk as never)
   const look = (bytes: number) => sales.look({ ...order, itemId: '', bytes })
