@@ -1,5 +1,5 @@
 import { GraphQLError } from 'graphql'
-import type { Clock } from '../actor/clock.js'
+import type { Clock, Timer } from '../actor/clock.js'
 import { LazySignal } from '../actor/lazy-signal.js'
 import type { BlockRecord } from '../catalog/block-record.js'
 import type { ChainIndex } from '../catalog/index-reader.js'
@@ -23,6 +23,9 @@ export interface Warning {
   readonly code: 'PARTIAL_RESULT' | 'UPSTREAM_UNAVAILABLE'
   readonly message: string
 }
+
+/** While content is awaited, so often the client is looked for. */
+const lookMs = 200
 
 /** Ids that an error names at most. */
 const idsMax = 1000
@@ -48,6 +51,7 @@ export class QueryContext {
   #waited: Promise<undefined> | undefined
   /** Ends what is fetched for this request when it is waited for no more. */
   readonly #late = new LazySignal()
+  readonly #timers: Timer[] = []
   #chainMarks: ChainMarks | undefined
   /** Bytes of the answer at which the pages of this query end, and the page that is written. */
   readonly #queryEndBytes: number
@@ -201,13 +205,22 @@ export class QueryContext {
     return load
   }
 
-  /** Resolves after `waitMs`: one deadline for all contents of this request. */
+  /** The answer is written: ends what is fetched for it, and was not awaited. */
+  end(): void {
+    for (const timer of this.#timers.splice(0)) timer.cancel()
+    this.#late.abort()
+  }
+
+  /** Resolves after `waitMs`, or soon after the client has left: one deadline for all contents of this request. */
   #deadline(): Promise<undefined> {
     this.#waited ??= new Promise((resolve) => {
-      this.clock.after(this.limits.waitMs, () => {
-        this.#late.abort()
-        resolve(undefined)
-      })
+      this.#late.addEventListener('abort', () => resolve(undefined))
+      this.#timers.push(
+        this.clock.after(this.limits.waitMs, () => this.end()),
+        this.clock.every(lookMs, () => {
+          if (this.effort.hasNoReader) this.end()
+        }),
+      )
     })
     return this.#waited
   }

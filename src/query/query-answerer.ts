@@ -209,6 +209,7 @@ function refused(errors: readonly GraphQLError[]): QueryAnswer {
 
 /** Adds the errors and warnings that the context collected. */
 function finished(data: string, thrown: readonly GraphQLError[], context: QueryContext): QueryAnswer {
+  context.end()
   const { warnings } = context
   const errors = [...thrown, ...context.errors]
   const before = errors.length === 0 ? '' : `"errors":${JSON.stringify(errors)},`

@@ -63,6 +63,11 @@ export class QueryEffort extends Effort {
     return this.#heldMs > times * this.limits.wallMs || this.isGone()
   }
 
+  /** Nobody waits for the answer any more. */
+  get hasNoReader(): boolean {
+    return this.isGone()
+  }
+
   override rest(): void {
     super.rest()
     this.#wallMs = this.#heldMs

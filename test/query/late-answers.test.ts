@@ -112,21 +112,25 @@ t.test('what is not here in time is fetched no more', async (t) => {
   const index = new ChainIndex(openCatalogTables(await manySegments()).environment, new Generations())
   const absent = refuse('unknown', 'client', 'nothing here has it')
   let given = 0
+  let hasLeft = false
   const transaction: Chain['transaction'] = (_, { signal } = {}) =>
     new Promise((resolve) => {
+      hasLeft = true
       signal?.addEventListener('abort', () => {
         given += 1
         resolve(absent)
       })
     })
   const headers = new MinedHeaders({ header: async () => absent }, index, { transaction })
-  const answerer = new Answerer({
-    index,
-    headers,
-    clock: systemClock,
-    limits: { ...queryLimits, waitMs: 50 },
-  })
   const query = '{ transactions(first: 5) { edges { node { signature } } } }'
-  await answerer.answer({ query, operationName: null, variables: null }, answerer.effort())
+  const answered = async (waitMs: number, isGone?: () => boolean): Promise<void> => {
+    const limits = { ...queryLimits, waitMs }
+    const answerer = new Answerer({ index, headers, clock: systemClock, limits })
+    await answerer.answer({ query, operationName: null, variables: null }, answerer.effort(isGone))
+  }
+  await answered(50)
   t.equal(given, 5)
+  hasLeft = false
+  await answered(3_600_000, () => hasLeft)
+  t.ok(given > 5, 'nor what a client wants that has left')
 })
