@@ -18,9 +18,17 @@ export interface GuardOptions extends BackoffOptions {
 /** The last names that were answered, one of a base name: so many are kept to try the resolver with. */
 export const answeredMax = 4
 
-/** Adds a timeout to a resolver, and pauses it for a while when it fails for several names in a row. */
-export function guarded(resolver: Resolver, options: GuardOptions, clock: Clock): Resolver {
-  return new GuardedResolver(resolver, options, clock)
+/**
+ * Adds a timeout to a resolver, and pauses it for a while when it fails for several names in a row. `onBug` gets what the
+ * resolver throws in a call that no request waits for.
+ */
+export function guarded(
+  resolver: Resolver,
+  options: GuardOptions,
+  clock: Clock,
+  onBug: (error: unknown) => void,
+): Resolver {
+  return new GuardedResolver(resolver, options, clock, onBug)
 }
 
 /**
@@ -35,13 +43,12 @@ class GuardedResolver implements Resolver {
   readonly #answered = new BoundedMap<string, Name>(answeredMax)
   #failedLast = ''
   #trying: Promise<void> | undefined
-  /** Bugs of the resolver in calls that no request waits for: the next request throws them. */
-  readonly #thrown: unknown[] = []
 
   constructor(
     private readonly resolver: Resolver,
     private readonly options: GuardOptions,
     private readonly clock: Clock,
+    private readonly onBug: (error: unknown) => void,
   ) {
     this.label = resolver.label
     this.remote = resolver.remote
@@ -52,7 +59,6 @@ class GuardedResolver implements Resolver {
     // It says nothing about the resolver.
     if (this.resolver.accepts?.(name) === false) return 'absent'
     const rest = this.#rest
-    if (this.#thrown.length > 0) throw this.#thrown.shift()
     if (rest.isDue && rest.isOn) return this.#resting()
     // One call tries whether the resolver works again; the others are refused meanwhile and need not wait.
     if (rest.isDue) {
@@ -108,7 +114,8 @@ class GuardedResolver implements Resolver {
   #tryAnswered(): void {
     this.#trying ??= this.#tryAll()
       .catch((error: unknown) => {
-        this.#thrown[0] = error
+        this.#rest.failed()
+        this.onBug(error)
       })
       .finally(() => {
         this.#trying = undefined

@@ -68,7 +68,9 @@ export async function openNames(
   const resolvers = plain.map((resolver, index) => {
     if (!resolver.remote) return resolver
     const timeoutMs = index === plain.length - 1 ? options.lastTimeoutMs : options.timeoutMs
-    const patient = guarded(resolver, { ...options.guard, timeoutMs }, clock)
+    const { label } = resolver
+    const onBug = (err: unknown): void => log.error({ err, label }, 'a bug: a resolver of names threw')
+    const patient = guarded(resolver, { ...options.guard, timeoutMs }, clock, onBug)
     return memory === undefined ? patient : remembered(patient, memory, options.cache, clock)
   })
   const cache = new NameCache(resolvers, local, options.cache, clock, new NameMeters(meters))

@@ -72,7 +72,7 @@ t.test('a registry behind a guard', async (t) => {
     await registry.close()
     await server.close().catch(() => 'closed by the test')
   })
-  const resolver = guarded(registry, guard, systemClock)
+  const resolver = guarded(registry, guard, systemClock, (error) => t.fail(String(error)))
   await conformResolver(t, { resolver, has, breaks: () => server.close() })
 })
 
