@@ -59,6 +59,13 @@ export class OpenSales {
   drop(sale: Sale): void {
     this.sales.drop(sale)
     if (sale.item !== undefined) this.parts.log.release(sale.item.place)
+    // Who has sent it waits for an answer of the machine that it was taken over from.
+    const { itemId: item, payment, service, isTakenOver } = sale
+    if (isTakenOver === true)
+      this.parts.logger.warn(
+        { item, payment, service },
+        'an upload that was taken over is not paid for: dropped',
+      )
   }
 
   /** The announcement of a stored item. */

@@ -148,14 +148,15 @@ export class Multipart {
     const refusal = await arrival.keep(offset)
     await this.open.flushed(id)
     const record = this.#find(id)
-    if (isRefusal(refusal) || record === undefined || this.open.live(id) !== live) {
-      this.open.tidy(id)
-      return isRefusal(refusal) ? refusalAnswer(refusal) : unknown(id)
-    }
-    const { sizeBytes } = arrival
-    this.open.partStored(live, offset, sizeBytes)
-    if (sizeBytes > record.chunkBytes) this.open.put({ ...record, chunkBytes: sizeBytes })
-    return { status: 200, text: '' }
+    const isHere = record !== undefined && this.open.live(id) === live
+    const { sizeBytes, isPlaced } = arrival
+    // The sizes that are known are those of what lies there, whatever the answer is: the end reads it.
+    if (isHere && (!isRefusal(refusal) || isPlaced)) {
+      this.open.partStored(live, offset, sizeBytes)
+      if (sizeBytes > record.chunkBytes) this.open.put({ ...record, chunkBytes: sizeBytes })
+    } else this.open.tidy(id)
+    if (isRefusal(refusal)) return refusalAnswer(refusal)
+    return isHere ? { status: 200, text: '' } : unknown(id)
   }
 
   /** Assembles the item. `waits`: answers with the receipt; else with 202 at once. */

@@ -74,10 +74,15 @@ export class PartArrival implements BodySink {
     this.#resolve(failure ?? this)
   }
 
+  /** As `PartDraft.isPlaced`. */
+  get isPlaced(): boolean {
+    return this.draft.isPlaced === true
+  }
+
   /** Never rejects. */
   async keep(offset: number): Promise<Refusal | undefined> {
     const refusal = await this.draft.keep(offset)
-    if (isRefusal(refusal)) this.#release()
+    if (isRefusal(refusal) && !this.isPlaced) this.#release()
     return refusal
   }
 

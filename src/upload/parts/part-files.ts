@@ -90,6 +90,7 @@ export class PartFiles implements PartStore {
 /** A part on its way into a file. */
 export class FileDraft implements PartDraft {
   sizeBytes = 0
+  isPlaced = false
   readonly #file: number
   readonly #path: string
   #flushedAt = 0
@@ -139,9 +140,13 @@ export class FileDraft implements PartDraft {
     }
     try {
       closeSync(this.#file)
-      await rename(this.#path, join(this.folder, String(offset)))
       const handle = await open(this.folder, 'r')
-      await handle.sync().finally(() => handle.close())
+      const place = async (): Promise<void> => {
+        await rename(this.#path, join(this.folder, String(offset)))
+        this.isPlaced = true
+        await handle.sync()
+      }
+      await place().finally(() => handle.close())
       return undefined
     } catch (error) {
       return diskRefusal(error)

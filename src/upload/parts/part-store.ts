@@ -12,6 +12,8 @@ export interface PartDraft {
   write(piece: Uint8Array): undefined | Refusal | Promise<Refusal | undefined>
   /** It is the part that begins at `offset`, durable when this resolves; one that was there before is gone. Never rejects. */
   keep(offset: number): Promise<Refusal | undefined>
+  /** After a refusal of `keep`: it lies there all the same, and may be gone after a power cut. */
+  readonly isPlaced?: boolean
   drop(): Promise<void>
 }
 
