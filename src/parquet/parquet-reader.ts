@@ -20,6 +20,8 @@ import { isThriftStruct } from './thrift-check.js'
 const batchRows = 16_384
 /** A row group is read whole: more than this, unpacked, is refused. */
 const groupBytesMax = 1024 * 2 ** 20
+/** Values of a row group are decoded at once, some 110 bytes each. DuckDB makes groups of 122,880 rows. */
+const groupValuesMax = 2 ** 22
 const footerBytesMax = 16 * 2 ** 20
 /** Some 500 for each row group of 17 columns. */
 const footerValuesMax = 300_000
@@ -169,8 +171,9 @@ function fileFault(metadata: FileMetaData, sizeBytes: number): string | undefine
   let rows = 0n
   for (const group of metadata.row_groups) {
     rows += group.num_rows
-    const isLarge = group.num_rows > groupRowsMax || group.total_byte_size > BigInt(groupBytesMax)
-    if (group.num_rows < 0n || isLarge) return 'a row group is too large'
+    const values = group.num_rows * BigInt(group.columns.length)
+    const isLarge = values > groupValuesMax || group.total_byte_size > BigInt(groupBytesMax)
+    if (group.num_rows < 0n || group.num_rows > groupRowsMax || isLarge) return 'a row group is too large'
     const codecs = group.columns.map(({ meta_data: column }) => column?.codec ?? 'UNCOMPRESSED')
     if (zstd === undefined && codecs.includes('ZSTD'))
       return 'it needs Zstandard: use Node 22 or later to read it'

@@ -46,13 +46,15 @@ interface Made {
   readonly codec?: 'UNCOMPRESSED' | 'SNAPPY'
   readonly isOptional?: boolean
   readonly rows?: number
+  /** How often its footer names the column. */
+  readonly columns?: number
 }
 
 /** A file of one column of byte strings, of these pages. */
 function fileOf(
   path: string,
   pages: readonly Buffer[],
-  { codec, isOptional = true, rows = 2 }: Made = {},
+  { codec, isOptional = true, rows = 2, columns = 1 }: Made = {},
 ): string {
   const body = Buffer.concat(pages)
   const chunk = {
@@ -74,7 +76,7 @@ function fileOf(
     num_rows: BigInt(rows),
     row_groups: [
       {
-        columns: [{ file_offset: 4n, meta_data: chunk }],
+        columns: Array.from({ length: columns }, () => ({ file_offset: 4n, meta_data: chunk })),
         total_byte_size: BigInt(body.length),
         num_rows: BigInt(rows),
       },
@@ -154,6 +156,8 @@ t.test('what a page says of its values is compared with its row group and its by
     t.match(await read([last]), refused, 'and in a page of the second version')
   }
   t.match(await read([pageOf(withLevels(2))], { rows: 2 ** 20 + 1 }), /more rows than its bytes|too large/)
+  const wide = { rows: 2 ** 19, columns: 9 }
+  t.match(await read([pageOf(withLevels(2, Buffer.alloc(2 ** 18)))], wide), /a row group is too large/)
 })
 
 t.test('a level is 0 or 1, and their sum is how many values are there', async (t) => {
