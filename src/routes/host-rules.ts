@@ -21,6 +21,12 @@ const sandboxLabelLength = 52
 /** Paths on the root host that are never content of the apex, whether or not something answers there. */
 const plainPaths = /^\/(local|chunk|api-docs|graphql)(\/|$)|^\/openapi\.json$/
 
+/**
+ * What stands here proves to a certificate authority who controls the host (RFC 8555 section 8.3; CA/Browser Forum baseline
+ * requirements 3.2.2.4.18). The owner of a name controls its content only, so that none of these answers is content.
+ */
+const proofPaths = /^\/\.well-known\/(acme-challenge|pki-validation)(\/|$)/
+
 /** Judges by Host header and path who answers a request: names first, routes afterwards. */
 export class HostRules {
   readonly #own: string
@@ -38,6 +44,7 @@ export class HostRules {
   }
 
   rule(request: Request, target: Target | undefined): Ruled | undefined {
+    if (proofPaths.test(request.path)) return undefined
     const place = this.#place(request)
     if (target?.kind === 'data') return this.#redirect(request, place, target.id, origins.own)
     const { name } = place

@@ -222,6 +222,19 @@ t.test('a name is served with all its headers, signed', async (t) => {
   }
 })
 
+t.test('no content answers where a certificate authority looks for a proof', async (t) => {
+  const { ask, site, on, pageId, has } = await scene(t, { hosts: { apexNames: [named('site')] } })
+  const challenge = '.well-known/acme-challenge/0123456789abcdef'
+  const other = '.well-known/pki-validation/fileauth.txt'
+  await manifest(on, site, { 'index.html': pageId, [challenge]: pageId }, { fallback: { id: pageId } })
+  has.set('site', { id: site, ttlSeconds: 300 })
+  for (const host of ['site.gw.example', 'gw.example', 'www.gw.example']) {
+    t.match(await ask(host, '/.well-known/any'), { status: 200, body: page }, host)
+    for (const path of [challenge, other])
+      t.equal((await ask(host, `/${path}`)).status, 404, `${host}/${path}`)
+  }
+})
+
 t.test('every path below a name is a path of its manifest', async (t) => {
   const { ask, site, on } = await scene(t)
   const rows: [path: string, status: number, body: Buffer | string][] = [
