@@ -123,7 +123,7 @@ export class RedisBuckets implements Buckets {
     const wait = <T>(run: () => Promise<T>): Promise<T | undefined> =>
       this.#calls.wait(this.#isUp, run, undefined, creditTimeoutMs)
     return new RedisSettlementClaims(
-      { commands: this.#redis, keysOf, houseKey: `${tag}:house`, wait },
+      { commands: this.#redis, keysOf, commonNameKey: `${tag}:house`, wait },
       options,
     )
   }

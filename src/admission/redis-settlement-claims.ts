@@ -18,24 +18,24 @@ export interface ClaimsRedis {
   /** Keys of a payment: the gateways that requested its settlement, and the mark that its tokens are in a bucket. */
   keysOf(payment: string): { readonly requested: string; readonly paid: string }
   /** Key of the name of all gateways that use this Redis. */
-  readonly houseKey: string
+  readonly commonNameKey: string
   /** Waits a bounded time; undefined: Redis did not answer. */
   wait<T>(run: () => Promise<T>): Promise<T | undefined>
 }
 
 /** Claims on settlements, in the Redis that holds the buckets. */
 export class RedisSettlementClaims implements SettlementClaims {
-  #house: string | undefined
+  #commonName: string | undefined
 
   constructor(
     private readonly redis: ClaimsRedis,
     private readonly options: RedisSettlementClaimsOptions,
   ) {}
 
-  async house(): Promise<string> {
-    const { commands, houseKey } = this.redis
-    this.#house ??= await this.#run(() => commands.paymentHouse(houseKey, this.options.self))
-    return this.#house
+  async commonName(): Promise<string> {
+    const { commands, commonNameKey } = this.redis
+    this.#commonName ??= await this.#run(() => commands.paymentHouse(commonNameKey, this.options.self))
+    return this.#commonName
   }
 
   async ask({ payment }: Pick<PaymentOrder, 'payment'>): Promise<void> {

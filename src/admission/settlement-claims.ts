@@ -17,8 +17,8 @@ export type ClaimState =
  * buckets, may have requested it. Each call rejects where the claims cannot be reached now.
  */
 export interface SettlementClaims {
-  /** The name that all of them have in common. */
-  house(): Promise<string>
+  /** The name of all services that credit the same: they own a payment together (`PaymentOwners`). */
+  commonName(): Promise<string>
   /** This service is about to request the settlement. */
   ask(order: PaymentOrder): Promise<void>
   /** The settlement that this service requested certainly moved nothing. */

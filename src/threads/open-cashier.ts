@@ -91,9 +91,9 @@ export async function openCashier(given: CashierGiven): Promise<OpenThread> {
   const self = records.name()
   const claims = buckets.claims?.({ self, leftMs: 2 * settleMs })
   const service = paymentServiceOf(given, verifyMs)
-  const house = async (): Promise<string> => (await claims?.house()) ?? self
+  const commonName = async (): Promise<string> => (await claims?.commonName()) ?? self
   const desk = service && usdcByMessages(service.ask)
-  const owners = desk && new RecordedOwners((order) => desk.own(order), house)
+  const owners = desk && new RecordedOwners((order) => desk.own(order), commonName)
   const excluded = new ExcludedSenders(settings.exclusions.excludedSenders)
   const cashier = new Cashier({
     records,

@@ -44,7 +44,7 @@ t.test('a payment in a block that is not final has not moved yet', async (t) => 
   const { chain, witness, order } = await scene(t, 3)
   const shared = new SharedSettlement({
     witness,
-    claims: { house: async () => 'house', ask: none, clear: none, look: async () => 'left' },
+    claims: { commonName: async () => 'house', ask: none, clear: none, look: async () => 'left' },
     clock: systemClock,
     log: silentLog,
   })

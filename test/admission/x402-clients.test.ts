@@ -161,7 +161,12 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
         systemClock,
       )
       t.teardown(() => witness.close())
-      const claims = { house: async () => 'house', ask: none, clear: none, look: async () => 'left' as const }
+      const claims = {
+        commonName: async () => 'house',
+        ask: none,
+        clear: none,
+        look: async () => 'left' as const,
+      }
       const careful = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness, claims })
       const buyer = await chain.account({ units: 5000n })
       const before = await chain.balance(payee)
@@ -224,7 +229,12 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
       systemClock,
     )
     t.teardown(() => witness.close())
-    const claims = { house: async () => 'house', ask: none, clear: none, look: async () => 'left' as const }
+    const claims = {
+      commonName: async () => 'house',
+      ask: none,
+      clear: none,
+      look: async () => 'left' as const,
+    }
     const careful = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness, claims })
     const alone = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness })
     const [cheat, friend] = [await chain.account({ units: 5000n, ether }), await chain.account()]

@@ -61,7 +61,7 @@ export class SharedSettlements implements SettlementClaims {
     return this.options.self
   }
 
-  async house(): Promise<string> {
+  async commonName(): Promise<string> {
     return kind
   }
 
