@@ -1,7 +1,7 @@
 import { isOutOfTurn } from '../../actor/timed-turns.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { statusOf } from '../../http/status.js'
-import { type Call, json, type PaymentRoute, plainAnswer, type RouteAnswer } from '../calls/call.js'
+import { type Call, json, type PaymentRoute, plainAnswer, type RouteAnswer } from '../calls/payment-call.js'
 import { guardedBy } from '../calls/token-guard.js'
 import { type CreditsPort, isDenied, type Payer, type RevokeOrder } from '../credits-port.js'
 import { addressKind, spelled } from './wallets.js'

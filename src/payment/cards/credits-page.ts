@@ -1,7 +1,7 @@
 import { isRefusal } from '../../format/refusal.js'
 import { inHtml } from '../../http/page.js'
 import { addressKind } from '../books/wallets.js'
-import type { Call, PaymentRoute, RouteAnswer } from '../calls/call.js'
+import type { Call, PaymentRoute, RouteAnswer } from '../calls/payment-call.js'
 import { isDenied } from '../credits-port.js'
 import { currencies, isCurrency, minorDigits } from '../prices/rates.js'
 import { amountFault } from '../prices/tariff.js'

@@ -1,6 +1,6 @@
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { addressKind } from '../books/wallets.js'
-import { type Call, type PaymentRoute, plainAnswer, type RouteAnswer } from '../calls/call.js'
+import { type Call, type PaymentRoute, plainAnswer, type RouteAnswer } from '../calls/payment-call.js'
 import type { TopUp } from './top-up.js'
 import type { TopUps } from './top-ups.js'
 

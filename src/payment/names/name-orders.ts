@@ -1,7 +1,7 @@
 import { isRefusal } from '../../format/refusal.js'
 import { type RequestSigner, requestSigner } from '../../proof/signed-request.js'
 import type { Wallets } from '../books/wallets.js'
-import { type Call, plainAnswer, type RouteAnswer } from '../calls/call.js'
+import { type Call, plainAnswer, type RouteAnswer } from '../calls/payment-call.js'
 import type { Cards } from '../cards/cards.js'
 import { isDenied, type Payer } from '../credits-port.js'
 import type { Quotes } from '../prices/quotes.js'

@@ -1,4 +1,4 @@
-import { json, type PaymentRoute, plainAnswer } from '../calls/call.js'
+import { json, type PaymentRoute, plainAnswer } from '../calls/payment-call.js'
 import { guardedBy } from '../calls/token-guard.js'
 import type { Outbox } from '../letters/outbox.js'
 import type { Reconciler } from './reconciliation.js'

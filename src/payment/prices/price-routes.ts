@@ -1,6 +1,6 @@
 import { isRefusal } from '../../format/refusal.js'
 import { requestSigner } from '../../proof/signed-request.js'
-import { json, type PaymentRoute, plainAnswer, type RouteAnswer } from '../calls/call.js'
+import { json, type PaymentRoute, plainAnswer, type RouteAnswer } from '../calls/payment-call.js'
 import { isDenied } from '../credits-port.js'
 import { countries } from './countries.js'
 import type { Prices } from './prices.js'
