@@ -97,7 +97,7 @@ export class PaymentRecords {
     return record
   }
 
-  /** Takes over the record of a payment that another gateway requested, in place of the own record. */
+  /** Takes over the record of a payment that another service requested, in place of the own record. */
   adopt(record: PaymentRecord): PaymentRecord {
     const before = this.find(record.payment)
     this.#environment.write(() => {

@@ -15,8 +15,8 @@ const [waitingMax, eachMax] = [4000, 64]
 const rememberedMax = 4096
 
 /**
- * Tells whether payments are signed by those who are to pay, where a plain key is to have signed. Whoever sends the most waits
- * longest, so that a flood from any number of addresses delays the payments of others by some turns of the event loop.
+ * Checks whether payments are signed by their payers, where the payer is a plain key. The client that sends most waits longest.
+ * So a flood from any number of addresses delays the payments of others by some turns of the event loop only.
  */
 export class Signers {
   readonly #slots = new FairSlots({ max: eachTurn, waitingMax, eachMax })
@@ -24,9 +24,9 @@ export class Signers {
   readonly #recovered = new BoundedMap<string, string>(rememberedMax)
 
   /**
-   * `known`: of the signature by which the payment was taken before (`signatureDigest`). Only the chain can verify signatures of
-   * contracts' wallets: they are true until another one is known. `busy`: it was not looked at, because too many of this client
-   * wait.
+   * `known`: digest of the signature by which the payment was taken before (`signatureDigest`). Only the chain can verify
+   * signatures of contracts' wallets: here they are true until another one is known. `busy`: the signature was not checked,
+   * because too many of this client wait.
    */
   async check(order: SignedOrder, known?: string): Promise<'true' | 'false' | 'busy'> {
     const { digest, signature, payer, asker } = order
