@@ -26,12 +26,39 @@ const keptPathMax = 256
  */
 const readAtOnce = 2
 
+/** One read of a manifest, which begins with the first turn of those who want it. */
+class Reading {
+  /** Those that wait for their turns. */
+  readonly clients = new Set<string>()
+  readonly over: Promise<string | Refusal>
+  #begin: (() => void) | undefined
+
+  constructor(read: () => Promise<string | Refusal>) {
+    this.over = new Promise<void>((resolve) => {
+      this.#begin = resolve
+    }).then(read)
+  }
+
+  /** Whether a turn of this client would change nothing. */
+  waitsFor(client: string): boolean {
+    return this.#begin === undefined || this.clients.has(client)
+  }
+
+  /** With a turn: reads it, where nobody else does. */
+  async begin(): Promise<void> {
+    const begin = this.#begin
+    this.#begin = undefined
+    begin?.()
+    if (begin !== undefined) await this.over
+  }
+}
+
 /** Packed manifests of one edge thread, by the digest of the text. A file is opened at its first use. */
 export class Manifests {
   /** In the order of use. A refusal: the text is no manifest that can be resolved. */
   readonly #open = new Map<string, PackedFile | Refusal>()
   /** Questions under way, so that many requests for one cold manifest are one message. */
-  readonly #asking = new Map<string, Promise<string | Refusal>>()
+  readonly #asking = new Map<string, Reading>()
 
   /** Results by digest of the text and path. They never change, because the digest fixes the text. */
   readonly #resolved = new Recent<string, Resolved>(resolvedMax)
@@ -101,17 +128,16 @@ export class Manifests {
   /** Name of the manifest, which is open by then; a refusal where it cannot be had. */
   async #ask(key: string, from: ManifestFrom, again: boolean, client: string): Promise<string | Refusal> {
     const running = this.#asking.get(key)
-    if (running !== undefined) return running
+    // Each client has its own turn for it: the one that came first may have many manifests before this one.
+    if (running?.waitsFor(client) === true) return running.over
     const leave = this.#shares.take(client)
-    if (typeof leave === 'string') return tooMany
-    const asking = this.#turns
-      .run(() => this.#bring(from, again), client)
-      .finally(() => {
-        this.#asking.delete(key)
-        leave()
-      })
-    this.#asking.set(key, asking)
-    return asking
+    if (typeof leave === 'string') return running?.over ?? tooMany
+    const reading =
+      running ?? new Reading(() => this.#bring(from, again).finally(() => this.#asking.delete(key)))
+    this.#asking.set(key, reading)
+    reading.clients.add(client)
+    const turn = this.#turns.run(() => reading.begin(), client).finally(leave)
+    return Promise.race([reading.over, turn.then(() => reading.over)])
   }
 
   async #bring(from: ManifestFrom, again: boolean): Promise<string | Refusal> {

@@ -34,3 +34,29 @@ t.test('one client has one read at a time, and another has his turn meanwhile', 
   }
   for (const outcome of await Promise.all(greedy)) t.ok(isRefusal(outcome))
 })
+
+t.test('who wants the manifest of a client with many others does not wait behind those', async (t) => {
+  const reads: string[] = []
+  const ends: (() => void)[] = []
+  const transfers = {
+    manifest: (from: ManifestFrom) =>
+      new Promise<Refusal>((resolve) => {
+        reads.push(String('reader' in from && from.reader))
+        ends.push(() => resolve(late))
+      }),
+  }
+  const manifests = new Manifests(transfers, 10, 64, systemClock)
+  t.teardown(() => manifests.close())
+  const wanted = (reader: number, client: string): Promise<unknown> =>
+    manifests.resolve(`${reader}`, { reader }, 'a', client)
+  const all = [1, 2, 3, 4].map((reader) => wanted(reader, '203.0.113.1'))
+  all.push(wanted(4, '198.51.100.1'), wanted(4, '198.51.100.1'))
+  await eventually('it is read with the turn of the second client', () => reads.includes('4'))
+  t.strictSame(reads, ['1', '4'])
+  for (let at = 0; at < 4; at += 1) {
+    await eventually(`read ${at} has begun`, () => ends.length > at)
+    ends[at]?.()
+  }
+  for (const outcome of await Promise.all(all)) t.ok(isRefusal(outcome))
+  t.equal(reads.length, 4, 'once')
+})
