@@ -1,5 +1,5 @@
 import { Backoff } from '../../actor/backoff.js'
-import type { Clock, Timer } from '../../actor/clock.js'
+import { type Clock, elapsing, type Timer } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import { JsonPeer } from '../../admission/json-peer.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
@@ -38,7 +38,7 @@ export class HttpOracle implements Oracle {
   readonly #sources: readonly Source[]
   readonly #timer: Timer
   readonly #pause: Backoff
-  #known: { readonly rates: Rates; readonly atMs: number } | undefined
+  #known: { readonly rates: Rates; readonly ageMs: () => number } | undefined
   /** Of the last start: too old to sell by, good enough to compare with. */
   #remembered: Promise<Rates | undefined> | undefined
   #jump: { readonly rates: Rates; readonly sinceMs: number } | undefined
@@ -61,7 +61,7 @@ export class HttpOracle implements Oracle {
   }
 
   get about(): Oracle['about'] {
-    const age = this.#known === undefined ? {} : { ageMs: this.clock.monotonic() - this.#known.atMs }
+    const age = this.#known === undefined ? {} : { ageMs: this.#known.ageMs() }
     return { source: this.options.urls.join(' '), ...age }
   }
 
@@ -87,7 +87,7 @@ export class HttpOracle implements Oracle {
 
   #isFresh(): boolean {
     const known = this.#known
-    return known !== undefined && this.clock.monotonic() - known.atMs < this.options.staleMs
+    return known !== undefined && known.ageMs() < this.options.staleMs
   }
 
   async #ask(): Promise<void> {
@@ -107,7 +107,7 @@ export class HttpOracle implements Oracle {
     if (before === undefined) {
       // Nothing to compare with: several sources must confirm it, or it must lie where prices have been.
       if (agreed.isWitnessed || isPlausible(agreed.rates)) {
-        this.#believe(agreed.rates, atMs)
+        this.#believe(agreed.rates)
         return
       }
       this.#pause.failed()
@@ -116,7 +116,7 @@ export class HttpOracle implements Oracle {
       )
       return
     }
-    if (!isFar(before, agreed.rates)) this.#believe(stepped(before, agreed.rates), atMs)
+    if (!isFar(before, agreed.rates)) this.#believe(stepped(before, agreed.rates))
     else this.#jumped(agreed.rates, atMs)
   }
 
@@ -126,15 +126,15 @@ export class HttpOracle implements Oracle {
       this.#jump === undefined || isFar(this.#jump.rates, rates) ? { rates, sinceMs: atMs } : this.#jump
     this.#jump = jump
     if (atMs - jump.sinceMs >= jumpMs) {
-      this.#believe(rates, atMs)
+      this.#believe(rates)
       return
     }
     this.#pause.failed()
     this.log.error('prices have jumped: they are not used until they have been the same for half an hour')
   }
 
-  #believe(rates: Rates, atMs: number): void {
-    this.#known = { rates, atMs }
+  #believe(rates: Rates): void {
+    this.#known = { rates, ageMs: elapsing(this.clock) }
     this.#jump = undefined
     this.#pause.well()
     void this.memory?.write(rates).catch((error: unknown) => {

@@ -1,4 +1,4 @@
-import type { Clock } from '../../actor/clock.js'
+import { type Clock, elapsing } from '../../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Oracle } from './oracle.js'
 import { wincOfMicroUsd } from './rates.js'
@@ -18,7 +18,7 @@ export interface PriceOptions {
 
 /** What bytes cost in winc: a share of the network's price for 10 GiB, rounded up, and an amount for each item. */
 export class Prices {
-  #known: { readonly winston: bigint; readonly atMs: number } | undefined
+  #known: { readonly winston: bigint; readonly ageMs: () => number } | undefined
   #asking: Promise<bigint | Refusal> | undefined
 
   constructor(
@@ -41,7 +41,7 @@ export class Prices {
 
   async #winston(): Promise<bigint | Refusal> {
     const known = this.#known
-    const age = known === undefined ? Number.POSITIVE_INFINITY : this.clock.monotonic() - known.atMs
+    const age = known === undefined ? Number.POSITIVE_INFINITY : known.ageMs()
     if (known !== undefined && age < this.options.keptMs) return known.winston
     this.#asking ??= this.#ask().finally(() => {
       this.#asking = undefined
@@ -56,7 +56,7 @@ export class Prices {
     const winston = await this.network(pricedBytes)
     if (isRefusal(winston)) return winston
     if (winston < 1n) return refuse('upstream', 'upstream', 'the nodes say that 10 GiB cost nothing')
-    this.#known = { winston, atMs: this.clock.monotonic() }
+    this.#known = { winston, ageMs: elapsing(this.clock) }
     return winston
   }
 }

@@ -3,8 +3,9 @@ import { createServer } from 'node:http'
 import t, { type Test } from 'tap'
 import { type Clock, systemClock } from '../../../src/actor/clock.js'
 import { createLog } from '../../../src/actor/log.js'
-import { isRefusal } from '../../../src/format/refusal.js'
+import { isRefusal, refuse } from '../../../src/format/refusal.js'
 import { HttpOracle, type OracleMemory } from '../../../src/payment/prices/http-oracle.js'
+import { Prices } from '../../../src/payment/prices/prices.js'
 import { currencies, type Rates } from '../../../src/payment/prices/rates.js'
 
 type Say = () => unknown
@@ -33,6 +34,35 @@ async function source(t: Test, say: Say, path = '/simple/price'): Promise<string
   const place = server.address()
   return `http://127.0.0.1:${typeof place === 'object' ? place?.port : 0}${path}`
 }
+
+t.test('a price from before a machine was suspended counts no more', async (t) => {
+  const times = { now: 1e12, monotonic: 5 }
+  const clock: Clock = { ...systemClock, now: () => times.now, monotonic: () => times.monotonic }
+  let winston = 10n
+  const oracle = { rates: async () => refuse('upstream', 'upstream', 'none'), about: { source: '' } }
+  const options = { itemMicroUsd: 0, keptMs: 600_000 }
+  const network = async (): Promise<bigint> => {
+    winston += 1n
+    return winston
+  }
+  const paid = new Prices(network, oracle as never, clock, options)
+  for (const [passed, expected] of [
+    [1000, 11n],
+    [700_000, 12n],
+    [1000, 12n],
+  ] as const) {
+    times.now += passed
+    await paid.ofItem(1)
+    t.equal(winston, expected)
+  }
+  const url = await source(t, () => prices(6))
+  const limits = { urls: [url, url], askEveryMs: 3600_000, staleMs: 600_000, limitMs: 60_000 }
+  const read = new HttpOracle(limits, clock, createLog('silent', 'test'))
+  t.teardown(() => read.close())
+  await read.refresh()
+  times.now += 700_000
+  t.match(read.about, { ageMs: 700_000 })
+})
 
 t.test(
   'the median of several sources; never a price that is absent, zero, no number, old, or has jumped',
