@@ -84,8 +84,13 @@ for (const [network, prefix] of [
   ['::', 127],
   ['64:ff9b::', 96],
   ['64:ff9b:1::', 48],
+  ['100::', 64],
+  // Teredo and 6to4 (RFC 7526): an address of IPv4 lies within, which may be near.
+  ['2001::', 32],
+  ['2002::', 16],
   ['fc00::', 7],
   ['fe80::', 10],
+  ['fec0::', 10],
   ['ff00::', 8],
 ] as const) {
   nearAddresses.addSubnet(network, prefix, 'ipv6')

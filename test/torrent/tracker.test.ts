@@ -104,8 +104,12 @@ t.test('private addresses are told from public ones', async (t) => {
     'a.localhost',
     '[::1]',
     '64:ff9b:1::7f00:1',
+    '2002:7f00:1::',
+    '2001:0:1::1',
+    'fec0::1',
+    '100::1',
   ]
-  const far = ['8.8.8.8', '2001:db8::1', 'gateway.example', 'notlocalhost', '172.32.0.1']
+  const far = ['8.8.8.8', '2001:db8::1', '2003::1', 'gateway.example', 'notlocalhost', '172.32.0.1']
   t.same(
     near.filter((host) => !isNearAddress(host)),
     [],
