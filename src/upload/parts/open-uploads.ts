@@ -51,8 +51,8 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
       this.#countKept(this.#enter(record, chunks), chunksSize(chunks), chunks.size)
     }
     for (const name of files.uploads()) if (!this.#live.has(name)) this.#removeFiles(name)
+    // Not at once: the clock of a machine that has just started may be hours ahead until it was set by the network.
     this.#sweeping = clock.every(sweepEveryMs, () => this.#sweepAgain())
-    this.#sweepAgain()
     this.#cluster = records.isShared ? new ClusterUploads(parts, this, this.#closing.signal) : undefined
     for (const record of open)
       if (record.state === 'asked') this.finishUntilDecided(record.id, uploaderIn(record))

@@ -242,11 +242,25 @@ t.test('of what came to nothing the oldest is forgotten first', async (t) => {
   const clock = new DayClock()
   fill(environment, 10_150, (at) => ({ createdMs: clock.now() + at, state: 'invalid' }))
   fill(environment, 5, () => ({ createdMs: clock.now() - 1000, state: 'finalized' }))
+  const beganMs = clock.now()
   const { records } = sceneOf(t, environment, clock)
+  clock.turn(sweepMs)
   await settled(clock, records)
   t.equal(records.failed, 10_000)
   t.equal(records.due('finalized', Infinity, 10).length, 5)
-  t.match(records.due('failed', Infinity, 1), [{ createdMs: clock.now() + 150 }])
+  t.match(records.due('failed', Infinity, 1), [{ createdMs: beganMs + 150 }])
+})
+
+t.test('a clock that is a day ahead at the start, and is set soon, ends no upload', async (t) => {
+  const environment = tablesOf(t)
+  const clock = new DayClock()
+  fill(environment, 3, () => ({ createdMs: clock.now() - 25 * 3600_000, state: 'open' }))
+  const { open, records } = sceneOf(t, environment, clock)
+  await settled(clock, records)
+  t.equal(open.listed(0).open, 3)
+  clock.turn(sweepMs)
+  await settled(clock, records)
+  t.equal(open.listed(0).open, 0, 'and one that stays so does')
 })
 
 t.test('files of a dropped upload are gone', async (t) => {
