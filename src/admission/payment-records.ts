@@ -150,7 +150,7 @@ export class PaymentRecords {
   forget(nowMs: number, max: number): number {
     const full = this.#payments.count() >= this.recordsMax
     const isOver = (record: PaymentRecord): boolean => {
-      const late = record.validBefore * 1000 + 3600_000 < nowMs && record.state !== 'asked'
+      const late = record.validBefore * 1000 + 3600_000 < nowMs && !isOpen(record)
       return late && (full || record.askedMs + keptMs < nowMs)
     }
     const old: { key: Uint8Array; payment: string }[] = []
@@ -185,8 +185,7 @@ export class PaymentRecords {
       const name = nameOf(record.payment)
       this.#payments.put(name, Buffer.from(paymentRecordText(record)))
       this.#journal.put(journalKey(record), present)
-      const unsettled = record.state === 'asked' || (record.state === 'settled' && record.credited === false)
-      if (unsettled) this.#open.put(name, present)
+      if (isOpen(record)) this.#open.put(name, present)
       else this.#open.remove(name)
       if (record.state === 'failed' && record.doubtful !== true) this.#putRefused(record)
     })
@@ -199,6 +198,11 @@ export class PaymentRecords {
     for (const key of [...this.#refused.keys({ limit: 1 })])
       this.#remove(key, Buffer.from(key.subarray(6)).toString())
   }
+}
+
+/** Whether something is still to be done for it: its settlement may be under way, or it was settled and nothing was credited. */
+function isOpen({ state, credited }: PaymentRecord): boolean {
+  return state === 'asked' || (state === 'settled' && credited === false)
 }
 
 type StoredRecord = Omit<PaymentRecord, 'beneficiary'> & { readonly client: string }

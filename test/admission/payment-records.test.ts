@@ -1,4 +1,4 @@
-/** Records of payments keep the member names of earlier versions, on disk and in the ledger that services share. */
+/** Records of payments: the names of earlier versions, on disk and in the ledger that services share, and what is forgotten. */
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import type { PaymentOrder } from '../../src/admission/cashier-messages.js'
@@ -55,4 +55,15 @@ t.test('the disk and the shared ledger have the names of earlier versions', asyn
   const { signed: _, ...rest } = JSON.parse(older) as Record<string, unknown>
   t.match(JSON.parse(row?.value ?? '{}'), rest)
   t.strictSame((await shared.requested(order.payment))?.beneficiary, 'a wallet')
+})
+
+t.test('what was settled and never credited is not forgotten', async (t) => {
+  const records = new PaymentRecords(scratch('payment-records'))
+  t.teardown(() => records.close())
+  const [open, credited] = ['0x01', '0x02'].map((payment) => records.ask({ ...order, payment }, 7))
+  if (open === undefined || credited === undefined) throw new Error('the table is full')
+  records.end(open, { state: 'settled', credited: false })
+  records.end(credited, { state: 'settled', credited: true })
+  t.equal(records.forget(10 * 365 * 86_400_000, 10), 1)
+  t.match(records.unended(), [{ payment: '0x01' }])
 })
