@@ -264,7 +264,7 @@ t.test('an upload in parts is paid at its beginning, and what is not used become
   t.equal((await begin(50_000_000, headers)).json.error, 'payment_already_used')
   // All that was signed stands on the chain now. Whoever has the id of an upload may put an item of his own in its place.
   const stranger = await begin(12_000_000, { ...headers, 'x-forwarded-for': '198.51.100.7' })
-  t.match([stranger.status, stranger.json.error], [402, 'payment_already_used'])
+  t.match([stranger.status, stranger.json.error], [409, 'upload_begun'])
   const { nonce } = unpacked<{ payload: { authorization: { nonce: string } } }>(headers['X-PAYMENT'] ?? '')
     .payload.authorization
   const name = `84532:${payer.address}:${nonce}`.toLowerCase()
