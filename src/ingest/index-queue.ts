@@ -35,9 +35,12 @@ export function refusalWatch(log: Pick<Log, 'warn' | 'info'>, meters: Meters): R
 /**
  * The one way from this thread to the keeper's index: one message after the other, each composed from what the index
  * holds when all before it are committed. So no message about a block can arrive after the block was unwound.
+ *
+ * Long and short messages have turns: a block, or a few items, do not wait behind the many items of several bundles.
  */
 export class IndexQueue {
-  #line: Promise<unknown> = Promise.resolve()
+  readonly #waiting = { short: [] as (() => Promise<void>)[], long: [] as (() => Promise<void>)[] }
+  #isWriting = false
 
   constructor(
     private readonly keeper: Address<CatalogRequest, CatalogReply>,
@@ -51,15 +54,30 @@ export class IndexQueue {
   ) {}
 
   /**
-   * Writes what `compose` returns, in one transaction; nothing where that is undefined. Resolves after the commit (in bulk: when
-   * it was taken). Rejects when
-   * the thread stops, or the keeper is gone.
+   * Writes what `compose` returns, in one transaction; nothing where that is undefined. `length`: of the message, in terms of the
+   * time that it takes. Resolves after the commit (in bulk: when it was taken). Rejects when the thread stops, or the keeper is
+   * gone.
    */
-  write(compose: () => CatalogRequest | undefined): Promise<IndexOutcome | undefined> {
+  write(
+    compose: () => CatalogRequest | undefined,
+    length: 'short' | 'long' = 'short',
+  ): Promise<IndexOutcome | undefined> {
     if (!this.inLine) return this.#write(compose)
-    const turn = this.#line.then(() => this.#write(compose))
-    this.#line = turn.catch(() => 'handled by the caller of write')
-    return turn
+    return new Promise((resolve, reject) => {
+      this.#waiting[length].push(() => this.#write(compose).then(resolve, reject))
+      if (!this.#isWriting) void this.#writeAll()
+    })
+  }
+
+  /** Writes what waits; never rejects. */
+  async #writeAll(): Promise<void> {
+    this.#isWriting = true
+    const { short, long } = this.#waiting
+    for (let wasLong = true; short.length + long.length > 0; ) {
+      wasLong = wasLong ? short.length === 0 : long.length > 0
+      await (wasLong ? long : short).shift()?.()
+    }
+    this.#isWriting = false
   }
 
   /** Resolves when all that was written is in the index, as everybody sees it. In bulk that is later than `write` resolves. */

@@ -19,6 +19,9 @@ import type { Webhooks } from './webhooks.js'
  */
 const [itemsMax, memoryMaxBytes] = [1000, 8 * 2 ** 20]
 
+/** Messages of at most so many items are short (`IndexQueue`). */
+const shortMax = 50
+
 interface UnjudgedItem {
   readonly item: FoundItem
   /** Absent where the signature is not verified. */
@@ -124,10 +127,10 @@ export class ItemBatch {
    * added meanwhile: they are of the next batch.
    */
   async flush(): Promise<void> {
-    const packed = this.#packed?.rows.take()
+    const [packed, count = 0] = [this.#packed?.rows.take(), this.#packed?.count]
     this.#packed = undefined
     this.#memoryBytes = 0
-    if (packed !== undefined) await this.#index([], () => packed)
+    if (packed !== undefined) await this.#index([], count, () => packed)
     const unjudged = this.#items
     if (unjudged.length === 0) return
     this.#items = []
@@ -142,7 +145,7 @@ export class ItemBatch {
     this.#settling.catch(() => 'thrown where it is awaited')
     const items = await settled
     for (const some of portions(items)) {
-      await this.#index(some, () => packFound(some))
+      await this.#index(some, some.length, () => packFound(some))
       if (this.judge !== undefined) this.held.left(some)
     }
   }
@@ -165,18 +168,21 @@ export class ItemBatch {
     })
   }
 
-  /** Indexes packed items; `items` are those that receivers of webhooks may get. */
-  async #index(items: readonly FoundItem[], pack: () => Uint8Array): Promise<void> {
-    const outcome = await this.queue.write(() => {
-      const { id, digest } = this.root
-      const row = this.queue.index.row(idBytes(id), false)
-      if (row?.height === undefined) return undefined
-      this.#announce(items, row.height)
-      const isUnjudged = this.judge === undefined
-      const indexing: CatalogRequest = { kind: 'index-items', rootId: id, items: pack(), isUnjudged }
-      if (digest === undefined) return indexing
-      return { kind: 'all', requests: [indexing, judgedIn(digest, items)] }
-    })
+  /** Indexes so many packed items; `items` are those that receivers of webhooks may get. */
+  async #index(items: readonly FoundItem[], count: number, pack: () => Uint8Array): Promise<void> {
+    const outcome = await this.queue.write(
+      () => {
+        const { id, digest } = this.root
+        const row = this.queue.index.row(idBytes(id), false)
+        if (row?.height === undefined) return undefined
+        this.#announce(items, row.height)
+        const isUnjudged = this.judge === undefined
+        const indexing: CatalogRequest = { kind: 'index-items', rootId: id, items: pack(), isUnjudged }
+        if (digest === undefined) return indexing
+        return { kind: 'all', requests: [indexing, judgedIn(digest, items)] }
+      },
+      count > shortMax ? 'long' : 'short',
+    )
     this.observer.onAdded(outcome?.added ?? 0)
   }
 

@@ -44,3 +44,31 @@ t.test(
     await t.rejects(stopped)
   },
 )
+
+t.test(
+  'a short message waits for one long one, not for all that came before, and none for ever',
+  async (t) => {
+    const keeper = localAddress<CatalogRequest, CatalogReply>(async () => ({ kind: 'committed' }))
+    const watch = {
+      outage: { failed: () => undefined, well: () => undefined },
+      refusals: { add: () => undefined },
+    }
+    const queue = new IndexQueue(keeper, index, new AbortController().signal, watch)
+    const written: string[] = []
+    const write = (name: string, length: 'short' | 'long'): Promise<unknown> =>
+      queue.write(() => {
+        written.push(name)
+        return request
+      }, length)
+    const long = ['a', 'b', 'c'].map((name) => write(name, 'long'))
+    const failing = queue.write(() => {
+      throw new Error('it cannot be composed')
+    })
+    const short = ['1', '2', '3'].map((name) => write(name, 'short'))
+    await t.rejects(failing, 'and keeps nothing behind it waiting')
+    await Promise.all([...long, ...short])
+    t.same(written, ['a', 'b', '1', 'c', '2', '3'], 'the one that failed had the turn before b')
+    await write('d', 'long')
+    t.equal(written.at(-1), 'd')
+  },
+)
