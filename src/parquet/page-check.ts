@@ -62,7 +62,8 @@ async function chunkFault(
   const bytes = new Uint8Array(await file.slice(start, start + Number(chunk.total_compressed_size)))
   const reader = readerOf(bytes)
   let [valuesLeft, bytesLeft] = [Number(group.num_rows), bytesMax]
-  while (valuesLeft > 0 && reader.offset < bytes.length - 1) {
+  // To the end of the column: which pages the library reads must not decide which ones are looked at.
+  while (reader.offset < bytes.length - 1) {
     if (!isThriftStruct(bytes, reader.offset, headerValuesMax)) return 'the header of a page is malformed'
     const header = parquetHeader(reader)
     const { compressed_page_size: size, uncompressed_page_size: unpacked, type } = header
@@ -102,6 +103,8 @@ function dataFault(page: DataPage, chunk: Chunk, compressors: Compressors): stri
   const { data_page_header: first, data_page_header_v2: second } = header
   if (header.type === 'DATA_PAGE_V2' && second !== undefined) {
     const { definition_levels_byte_length: levels, repetition_levels_byte_length: lists, encoding } = second
+    // The library goes by the rows of a page. No column is a list, so that each value is a row.
+    if (second.num_rows !== values) return falseLevels
     if (lists !== 0 || !(levels >= 0 && levels <= body.length)) return falseLevels
     const present = isOptional ? presentIn(readerOf(body.subarray(0, levels)), values, levels) : values
     if (typeof present === 'string') return present

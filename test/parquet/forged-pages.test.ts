@@ -18,17 +18,26 @@ interface Stated {
   readonly isSecond?: true
   readonly levels?: number
   readonly nulls?: number
+  readonly rows?: number
 }
 
 function pageOf(body: Buffer, stated: Stated = {}): Buffer {
-  const { values = 2, unpacked = body.length, encoding = 0, levels = 0, nulls = 0, isSecond } = stated
+  const {
+    values = 2,
+    unpacked = body.length,
+    encoding = 0,
+    levels = 0,
+    nulls = 0,
+    rows = values,
+    isSecond,
+  } = stated
   const packed = 'packed' in stated ? stated.packed : body.length
   const header = new ByteWriter()
   const first = { field_1: values, field_2: encoding, field_3: 3, field_4: 3 }
   const second = {
     field_1: values,
     field_2: nulls,
-    field_3: values,
+    field_3: rows,
     field_4: encoding,
     field_5: levels,
     field_6: 0,
@@ -173,4 +182,23 @@ t.test('a level is 0 or 1, and their sum is how many values are there', async (t
   const absent = Buffer.concat([run(1), run(1, 0)])
   const one = Buffer.concat([absent, plain.subarray(0, 5)])
   t.match(await read([pageOf(one, { ...second, levels: absent.length })]), /levels of a page make no sense/)
+})
+
+t.test('no page is left unchecked, whatever those before it state', async (t) => {
+  const path = join(t.testdir({}), 'table.parquet')
+  const read = (pages: readonly Buffer[]): Promise<number | string> => rowsOf(fileOf(path, pages))
+  const body = Buffer.concat([run(2), plain])
+  const second = { isSecond: true, levels: run(2).length } as const
+  const delta = pageOf(withLevels(2, Buffer.from([128, 1, 0xff, 0xff, 0xff, 0xff, 0x0f, 2, 0])), {
+    encoding: 5,
+  })
+  for (const rows of [-1, 0, 1, 3])
+    t.match(
+      await read([pageOf(body, { ...second, rows }), delta]),
+      /levels of a page make no sense/,
+      `${rows}`,
+    )
+  t.match(await read([pageOf(body, second), delta]), /more values than its row group/)
+  const empty = pageOf(Buffer.from([2, 0, 0, 0, 0, 0, 5]), { values: 0, encoding: 5 })
+  t.match(await read([pageOf(body, second), empty]), /encoded as DELTA_BINARY_PACKED/)
 })
