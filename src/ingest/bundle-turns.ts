@@ -31,11 +31,16 @@ const aloneMs = 60_000
 /** A party stands behind others for at most so many turns, and not at all where it used less than this part of one. */
 const [behindTurns, chargedPart] = [10, 10]
 
+/** One that failed or was stuck is begun after so many others, which may come without end. */
+const freshMax = 16
+
 /** Decides which bundle is opened next, and when one gives its place up. Times are those of the monotonic clock. */
 export class BundleTurns {
   /** Parties that have used time, and until when they stand behind those that have not. */
   readonly #behind = new Map<string, number>()
   #isSmallNext = false
+  /** Begun since one that failed or was stuck. */
+  #fresh = 0
 
   constructor(
     private readonly agenda: Agenda,
@@ -85,12 +90,18 @@ export class BundleTurns {
     const isLast = atOnce > 2 && regular.length === atOnce - 1
     const without = new Set(isLast ? parties : [])
     const lines = isExtra ? (['small'] as const) : this.#lines()
+    const isAgainNext = !isExtra && open.filter((one) => one.isAgain).length < Math.ceil(atOnce / 2)
+    const again = (): Task | undefined =>
+      isAgainNext ? this.agenda.next('again', taken, without) : undefined
+    const owed = this.#fresh >= freshMax ? again() : undefined
+    if (owed !== undefined) {
+      this.#fresh = 0
+      return owed
+    }
     const first =
       this.#firstIn(lines, taken, new Set([...without, ...behind, ...(isExtra ? parties : [])])) ??
       this.#firstIn(lines, taken, without)
-    if (first !== undefined || isExtra) return first
-    const again = open.filter((one) => one.isAgain).length
-    return again < Math.ceil(atOnce / 2) ? this.agenda.next('again', taken, without) : undefined
+    return first ?? again()
   }
 
   /** Small ones and others begin in turns. */
@@ -107,6 +118,7 @@ export class BundleTurns {
       const task = this.agenda.next(line, taken, without)
       if (task === undefined) continue
       this.#isSmallNext = line !== 'small'
+      this.#fresh += 1
       return task
     }
     return undefined

@@ -246,6 +246,32 @@ t.test('who has used time stands behind others for a while', (t) => {
   t.end()
 })
 
+t.test('one that was stuck is begun though others come without end', (t) => {
+  const { agenda, marks } = linesOf(t)
+  const clock = { ...systemClock, now: () => 1000, monotonic: () => 1000 }
+  const turns = new BundleTurns(agenda, marks, clock, { atOnce: 4, turnMs: 1000, stuckMs: 5000 })
+  const put = (key: string): void => {
+    const value = encodeBundleTask({ owner: Buffer.alloc(32, key) })
+    agenda.put([{ key: Buffer.alloc(32, key), value }], 1)
+  }
+  put('stuck')
+  agenda.line(1000)
+  const stuck = agenda.next('first', new Set())
+  if (stuck === undefined) throw new Error('none')
+  agenda.later(stuck, 1000)
+  const taken = new Set<string>()
+  const begun = Array.from({ length: 40 }, (_, at) => {
+    put(`new ${at}`)
+    agenda.line(1000)
+    const task = turns.next([], (key) => taken.has(key))
+    taken.add(Buffer.from(task?.key ?? '').toString('hex'))
+    return Buffer.from(task?.key ?? '').toString('latin1', 0, 5)
+  })
+  t.equal(begun.indexOf('stuck'), 16, String(begun))
+  t.equal(begun.lastIndexOf('stuck'), 16, 'and once')
+  t.end()
+})
+
 t.test('what is on record of a bundle is read again, also of earlier releases', (t) => {
   const owner = Buffer.alloc(32, 5)
   const place = { count: 9, index: 4, offset: 1000 }
