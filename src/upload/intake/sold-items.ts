@@ -5,7 +5,7 @@ import { fixedAnswers, refusalAnswer, type UploadAnswer } from '../calls/upload-
 import type { ItemCharge } from '../charging/charging.js'
 import { recordUnsettled } from '../charging/credit-charging.js'
 import type { OpenSales } from '../charging/open-sales.js'
-import type { Purchase, Sale } from '../charging/sales.js'
+import type { PaidFacts, Purchase, Sale, Unsettled } from '../charging/sales.js'
 import { type AcceptedItem, isGone, type Uploads } from '../records/uploads.js'
 import type { BundleScan } from './bundle-scan.js'
 import type { ItemAcceptance } from './item-acceptance.js'
@@ -34,6 +34,13 @@ interface Settling {
   readonly client?: string | undefined
   /** The item where it was stored just now: nobody can have settled the payment yet. */
   readonly fresh?: AcceptedItem
+}
+
+/** A payment that was made. */
+interface Paid {
+  readonly paid: PaidFacts
+  /** The sale under the name of the service that ordered it. */
+  readonly ordered: Sale
 }
 
 /** Items that are paid for one by one (x402): first stored, then the payment is settled, then accepted. */
@@ -152,13 +159,14 @@ export class SoldItems {
     const refusal = this.parts.objectStore?.refusal
     if (refusal !== undefined) return refusalAnswer(refusal)
     if (purchase !== undefined && !(await this.#isOurs(item))) return notHeld
-    const paid = await this.#outcome(sale, item, purchase, fresh !== undefined)
-    if ('answer' in paid) {
-      if (!paid.isOpen) await this.#drop(sale)
-      const receipt = paid.first && (await this.#firstReceipt(paid.first))
-      return receipt === undefined || receipt === 'none' ? paid.answer : receipt
+    const outcome = await this.#outcome(sale, item, purchase, fresh !== undefined)
+    if ('answer' in outcome) {
+      if (!outcome.isOpen) await this.#drop(sale)
+      const receipt = outcome.first && (await this.#firstReceipt(outcome.first))
+      return receipt === undefined || receipt === 'none' ? outcome.answer : receipt
     }
-    const kept = await openSales.keep(sale)
+    const { paid, ordered } = outcome
+    const kept = await openSales.keep(ordered)
     if ('answer' in kept) {
       if (!kept.isOpen) await this.#drop(sale)
       return kept.answer
@@ -190,18 +198,21 @@ export class SoldItems {
     item: AcceptedItem,
     purchase: Purchase | undefined,
     isFirst: boolean,
-  ): ReturnType<Purchase['settle']> {
+  ): Promise<Paid | Unsettled> {
     const { openSales } = this.parts
-    if (purchase === undefined) return openSales.became(sale, false)
+    const asPaid = (paid: PaidFacts | Unsettled): Paid | Unsettled =>
+      'answer' in paid ? paid : { paid, ordered: sale }
+    if (purchase === undefined) return asPaid(await openSales.became(sale, false))
     const order = { request: sale.request, owner: item.owner }
     let answered = await purchase.settle(item.id, order)
     const first = 'answer' in answered ? answered.first : undefined
     // Only where its item is not accepted may the payment become credits.
     if (first !== undefined && (await this.#firstReceipt(first)) === 'none')
       answered = await purchase.settle(item.id, order, first.itemId)
-    if (!('answer' in answered) || answered.isOpen || answered.first !== undefined) return answered
+    if (!('answer' in answered)) return { paid: answered, ordered: inNameOf(purchase, sale) }
+    if (answered.isOpen || answered.first !== undefined) return answered
     const became = await openSales.became(sale, isFirst)
-    return 'answer' in became && !became.isOpen ? answered : became
+    return 'answer' in became && !became.isOpen ? answered : asPaid(became)
   }
 
   /** Whether this machine may still decide about an item. False: another one may have taken it over. */
@@ -240,6 +251,11 @@ export class SoldItems {
     openSales.drop(sale)
     if (stored !== undefined) uploads.environment.write(() => uploads.stored.remove(stored, id))
   }
+}
+
+/** The sale as this service has ordered its payment: it may have been begun by one from which the item was taken over. */
+function inNameOf({ service }: Purchase, { service: _, ...sale }: Sale): Sale {
+  return service === undefined ? sale : { ...sale, service }
 }
 
 function isCopyAt({ item }: Sale, place: LogPlace): boolean {

@@ -101,6 +101,32 @@ t.test('an item that is taken over waits for its payment beside all that others 
   t.match(takenOver, { isTakenOver: true, validUntilMs: here.validUntilMs })
 })
 
+t.test('an item that was taken over unpaid is accepted when its payer pays here', async (t) => {
+  const environment = openUploadTables(t.testdir())
+  t.teardown(() => environment.close())
+  const sales = salesByHand(t)
+  let state: UsdcOutcome = { paid: false, state: 'unknown' }
+  const rig = await uploadRig(t, environment, {
+    ...sales.options,
+    // What this service has paid is held for it, and not for the one that began the sale.
+    outcome: async ({ service }) => (state.paid && service === 'one' ? pending : state),
+  })
+  const table = new Sales(environment)
+  const first = await sales.buy(rig, payers)
+  const [own] = table.allOf(payersId)
+  const { item, openedMs: _, itemId: __, ...facts } = own as Required<Sale>
+  sales.settle(0, false)
+  await first.answer
+  const brought = { ...item, stored: 'group', sale: { ...facts, service: 'one' } }
+  const parts = { uploads: rig.uploads, sales: table, pools: { record: () => undefined }, log: silentLog }
+  takeUpBrought([brought], { release: () => undefined }, parts)
+  t.match(table.allOf(payersId), [{ service: 'one', isTakenOver: true }])
+  const again = await sales.buy(rig, payers, 1)
+  state = paid
+  sales.settle(1, true)
+  t.match(await again.answer, { status: 200, json: { id: payersId } })
+})
+
 t.test('a second copy of an item goes when the first one was accepted', async (t) => {
   const { rig, became, sales, table } = await scene(t)
   became.set(payersId, pending)
