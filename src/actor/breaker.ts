@@ -36,11 +36,6 @@ export class Breaker {
     return this.#allowance < this.options.burst / 2
   }
 
-  /** It is not called for a while, after failures. */
-  get isResting(): boolean {
-    return this.#rest.isOn
-  }
-
   /** It has failed so often in a row, and was not well since. */
   get isFailing(): boolean {
     return this.#rest.isDue

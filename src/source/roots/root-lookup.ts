@@ -93,8 +93,7 @@ export class GatewayRoots implements RootLookup {
     let found: Hints | undefined
     const isLed = trailKey(provenance, this.options) !== ''
     for (const { url, breaker } of this.#gateways) {
-      // While it rests it is as if it were not configured: its failures are not the fault of the id.
-      if (signal.aborted || passed(url, provenance) || breaker.isResting) continue
+      if (signal.aborted || passed(url, provenance)) continue
       isWanted = true
       // Where calls are plenty nobody is short of any.
       if ((!hasShare && breaker.isScarce) || !breaker.take()) continue
@@ -107,7 +106,7 @@ export class GatewayRoots implements RootLookup {
       // What is refused to a client's trail says nothing about the gateway, nor does one id that takes it longer than others.
       if (isWell || !breaker.wasWellSince(begunMs)) breaker.tell(isWell)
       this.noteFailing(this.#gateways.filter((one) => one.breaker.isFailing).length)
-      if (answer === 'away' || answer === 'refused') continue
+      if (answer === 'away' || answer === 'refused' || answer === 'unsure') continue
       isAnswered = true
       // A root with the offset is better than a root alone, which is better than nothing.
       if (answer?.itemOffset !== undefined) {
@@ -130,12 +129,14 @@ export class GatewayRoots implements RootLookup {
     id: Id,
     provenance: Provenance,
     signal: AbortSignal,
-  ): Promise<Hints | undefined | 'away' | 'refused'> {
+  ): Promise<Hints | undefined | 'away' | 'refused' | 'unsure'> {
     const headers = { 'user-agent': this.options.release, ...trailHeaders(provenance, this.#own) }
     const head = await this.#client.request(url, { method: 'HEAD', path: `/raw/${id}`, headers }, signal)
     if (isRefusal(head)) return 'away'
     head.drop()
     if (head.statusCode === 429 || head.statusCode >= 500) return 'refused'
+    // It has not looked everywhere: an absence that nobody may remember.
+    if (head.statusCode === 404 && head.headers['retry-after'] !== undefined) return 'unsure'
     const { hints } = readAnswerHeaders(head.headers)
     if (hints.rootId !== undefined && hints.itemOffset !== undefined) return hints
     for (const path of offsetPaths) {

@@ -105,7 +105,8 @@ export class GatewaySource implements Source {
         for (const attempt of running) this.#lose(attempt)
         return first.outcome
       }
-      isAnswered ||= first.attempt.trial?.limitMs === undefined && first.outcome.refused === 'unknown'
+      const isAbsent = first.outcome.refused === 'unknown' && first.outcome.isUnsure !== true
+      isAnswered ||= first.attempt.trial?.limitMs === undefined && isAbsent
       refusal = weightier(refusal, first.outcome)
     }
   }
