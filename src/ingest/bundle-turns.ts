@@ -139,14 +139,15 @@ export class BundleTurns {
   }
 
   /**
-   * Whether one of so many open bundles gives its place up. `isOnward`: it can go on behind the place where it began. One that
-   * failed, or was stuck before, is read until it can. Suspects are read to their ends.
+   * Whether one of so many open bundles gives its place up. `readMs`: since when its items are read, where it can go on behind
+   * the place where it began; the time until its bytes come is no part of its turn, or slow sources would leave it one item in
+   * each. One that failed, or was stuck before, is read until it can go on. Suspects are read to their ends.
    */
-  isOver(one: OpenBundle, openCount: number, isOnward: boolean): boolean {
+  isOver(one: OpenBundle, openCount: number, readMs: number | undefined): boolean {
     const { turnMs, stuckMs } = this.options
-    if (one.isSuspect || (one.isAgain && !isOnward)) return false
-    const usedMs = this.clock.monotonic() - one.begunMs
-    return usedMs >= (isOnward ? turnMs : stuckMs) && this.agenda.lined > openCount
+    if (one.isSuspect || (one.isAgain && readMs === undefined)) return false
+    const usedMs = this.clock.monotonic() - (readMs ?? one.begunMs)
+    return usedMs >= (readMs === undefined ? stuckMs : turnMs) && this.agenda.lined > openCount
   }
 
   /** A bundle is open no more: its party stands behind others for as long as it was, but for no more than some turns. */

@@ -191,7 +191,11 @@ export class Unbundler {
       },
     }
     const open: OpeningParts['open'] = (_, aborted, parts) => this.parts.open(id, { ...look, parts }, aborted)
-    const isOver = (isOnward: boolean): boolean => this.#turns.isOver(place, this.#running.size, isOnward)
+    let readMs: number | undefined
+    const isOver = (isOnward: boolean): boolean => {
+      readMs ??= clock.monotonic()
+      return this.#turns.isOver(place, this.#running.size, isOnward ? readMs : undefined)
+    }
     const turn = { from: known.place, isOver }
     const parts = { ...this.parts, onAdded, open, held: this.#held, turn }
     const end = await openBundle(parts, this.options, id, report, signal)

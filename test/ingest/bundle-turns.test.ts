@@ -232,9 +232,10 @@ t.test('who has used time stands behind others for a while', (t) => {
   t.equal(open.isExtra, false)
   ms += 2000
   turns.closed(open)
-  t.equal(turns.isOver(open, 4, true), false, 'nobody waits')
-  t.equal(turns.isOver(open, 3, true), true)
-  t.equal(turns.isOver(open, 3, false), false)
+  t.equal(turns.isOver(open, 4, 1000), false, 'nobody waits')
+  t.equal(turns.isOver(open, 3, 1000), true)
+  t.equal(turns.isOver(open, 3, 2500), false, 'its bytes came late')
+  t.equal(turns.isOver(open, 3, undefined), false)
   t.same([next(), next(), next()], ['b1', 'b2', 'a1'])
   taken.clear()
   ms += 2001
