@@ -1,4 +1,6 @@
 import { isRefusal, type Refusal } from '../format/refusal.js'
+import { isDiskError } from '../store/disk-error.js'
+import { countDiskError } from '../store/disk-errors.js'
 import { BucketsUnreachable } from './buckets.js'
 
 /** Whether this seller may take a payment. `unreachable`: that cannot be decided now, so nothing may be settled. */
@@ -31,8 +33,8 @@ export type RecordOwner = (
 /** The owners that the payment service with this wallet has recorded (`OwnedPayments`), here or in another program. */
 export class RecordedOwners implements PaymentOwners {
   /**
-   * `name`: of all that put what is paid in the same place; may reject with `BucketsUnreachable`. `purposeOf`: what a payment
-   * for this beneficiary buys; absent: payments are not bound to anything.
+   * `name`: of all that put what is paid in the same place; may reject with `BucketsUnreachable` or an error of the disk.
+   * `purposeOf`: what a payment for this beneficiary buys; absent: payments are not bound to anything.
    */
   constructor(
     private readonly record: RecordOwner,
@@ -63,7 +65,10 @@ export class RecordedOwners implements PaymentOwners {
       return await this.name()
     } catch (error) {
       if (error instanceof BucketsUnreachable) return undefined
-      throw error
+      // It is made at the first payment, which a full disk refuses.
+      if (!isDiskError(error)) throw error
+      countDiskError(error)
+      return undefined
     }
   }
 }

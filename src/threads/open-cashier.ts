@@ -87,11 +87,9 @@ export async function openCashier(given: CashierGiven): Promise<OpenThread> {
   const { rpc } = rpcOf(settings, network)
   const witness = rpc && new ChainWitness({ ...rpc, usdc, wallet, limitMs: verifyMs }, systemClock)
   const records = new PaymentRecords(paymentsFolder(settings))
-  // Made at the start: where the disk is full, a name that is made later would end the thread at the first payment.
-  const self = records.name()
-  const claims = buckets.claims?.({ self, leftMs: 2 * settleMs })
+  const claims = buckets.claims?.({ self: records.name(), leftMs: 2 * settleMs })
   const service = paymentServiceOf(given, verifyMs)
-  const commonName = async (): Promise<string> => (await claims?.commonName()) ?? self
+  const commonName = async (): Promise<string> => (await claims?.commonName()) ?? records.name()
   const desk = service && usdcByMessages(service.ask)
   const owners = desk && new RecordedOwners((order) => desk.own(order), commonName)
   const excluded = new ExcludedSenders(settings.exclusions.excludedSenders)

@@ -1,9 +1,11 @@
 /** A gateway and a payment service with one wallet: one payment buys at one of them, whatever happens between them. */
+import { constants } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Witness } from '../../../src/admission/chain-witness.js'
 import { type PaymentOwners, RecordedOwners } from '../../../src/admission/payment-owners.js'
 import { refuse } from '../../../src/format/refusal.js'
+import { diskError } from '../../../src/store/disk-error.js'
 import { payee } from '../../admission/scene.js'
 import type { ScriptedFacilitator } from '../../admission/scripted-facilitator.js'
 import { get, openShop, Purse, payment, type Shop } from '../../admission/shop.js'
@@ -157,11 +159,20 @@ t.test('what the desk took before is not taken up by a gateway that was killed',
 
 t.test('where nobody can say whose it is, nothing is asked for', async (t) => {
   const { facilitator, open, pay } = await town(t)
-  const owners = new RecordedOwners(
+  const silent = new RecordedOwners(
     async () => refuse('late', 'upstream', 'no answer'),
     async () => 'gateway',
   )
-  const shop = await open({ owners })
-  t.equal((await get(`${shop.url}/file`, await pay())).status, 503)
-  t.equal(facilitator.count('settle'), 0)
+  const fullDisk = new RecordedOwners(
+    async ({ owner }) => ({ owner }),
+    async () => {
+      throw diskError(constants.errno.ENOSPC, 'no name is made')
+    },
+  )
+  for (const owners of [silent, fullDisk]) {
+    const shop = await open({ owners })
+    t.equal((await get(`${shop.url}/file`, await pay())).status, 503)
+    t.equal(facilitator.count('settle'), 0)
+    await shop.close()
+  }
 })
