@@ -11,13 +11,13 @@ import {
 } from './cashier-messages.js'
 import type { CashierParts } from './cashier-parts.js'
 import { isSame, refusedReply, settledReply, spent, unsigned, usedReasons } from './cashier-replies.js'
+import { ClaimedSettlement } from './claimed-settlement.js'
 import type { Settled } from './facilitator.js'
 import { KindsLearner } from './kinds-learner.js'
 import { Lanes } from './lanes.js'
 import { PaymentLooks } from './payment-looks.js'
 import type { Ownership } from './payment-owners.js'
 import type { PaymentRecord } from './payment-records.js'
-import { SharedSettlement } from './shared-settlement.js'
 import { Signers } from './signers.js'
 
 /** The settlement of one payment, while it is under way: everybody who brings the payment waits for it. */
@@ -48,12 +48,12 @@ export class Cashier {
   readonly #signers = new Signers()
   readonly #lanes: Lanes
   readonly #looks: PaymentLooks
-  readonly #shared: SharedSettlement
+  readonly #shared: ClaimedSettlement
 
   constructor(private readonly parts: CashierParts) {
     this.#lanes = new Lanes(parts.options, parts.clock)
     this.#looks = new PaymentLooks(parts.facilitator, this.#lanes, parts.clock)
-    this.#shared = new SharedSettlement(parts)
+    this.#shared = new ClaimedSettlement(parts)
     this.#learning = new KindsLearner(parts)
   }
 

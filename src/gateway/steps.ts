@@ -3,7 +3,7 @@ import type { Exchange } from '../serving/request-exchange.js'
 
 /** One step of a request for content. */
 export interface RequestStep {
-  /** Where it stands. */
+  /** Where its decision is made. `enter` is called by who runs it: mostly `Delivery`. */
   readonly file: string
   /** What it decides by. */
   readonly reads: string

@@ -57,7 +57,7 @@ class Beliefs {
 const idleTicks = 60 * Ticks.lasting
 
 /** One open file, for any number of readers of this thread. It is its own `Content`, so that opening costs no object. */
-class Entry implements FileContent {
+class MappedContent implements FileContent {
   readonly sizeBytes: number
   readonly stamp: FileState
   readers = 0
@@ -178,7 +178,7 @@ export class MappedFiles {
   readonly #beliefs = new Beliefs()
   readonly #pace: TickPace
   /** In order of last use, give or take `believeMs`. */
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new Map<string, MappedContent>()
   #bytes = 0
 
   constructor(options: MappedOptions, clock: Clock) {
@@ -193,7 +193,7 @@ export class MappedFiles {
   }
 
   /** The disk gets the room of a removed file back when no thread has it mapped any more. */
-  #review(path: string, entry: Entry): void {
+  #review(path: string, entry: MappedContent): void {
     try {
       if (isThere(path, entry)) return
     } catch {
@@ -220,7 +220,7 @@ export class MappedFiles {
     if (entry === undefined) {
       const file = openMapped(path)
       if (file === undefined) return undefined
-      entry = new Entry(file, this.#ticks, this.#beliefs)
+      entry = new MappedContent(file, this.#ticks, this.#beliefs)
       this.#keep(path, entry)
     }
     entry.readers += 1
@@ -228,7 +228,7 @@ export class MappedFiles {
     return entry
   }
 
-  #stillThere(path: string, entry: Entry): Entry | undefined {
+  #stillThere(path: string, entry: MappedContent): MappedContent | undefined {
     let same: boolean
     try {
       same = isThere(path, entry)
@@ -242,12 +242,12 @@ export class MappedFiles {
     return same ? entry : undefined
   }
 
-  #keep(path: string, entry: Entry): void {
+  #keep(path: string, entry: MappedContent): void {
     this.#entries.set(path, entry)
     this.#bytes += entry.sizeBytes
   }
 
-  #forget(path: string, entry: Entry): void {
+  #forget(path: string, entry: MappedContent): void {
     this.#entries.delete(path)
     this.#bytes -= entry.sizeBytes
   }
@@ -276,7 +276,7 @@ export class MappedFiles {
 const facts = new SmallFacts()
 
 /** Whether the file at `path` is still the one that is open. Throws where the disk does not say. */
-function isThere(path: string, { stamp, sizeBytes }: Entry): boolean {
+function isThere(path: string, { stamp, sizeBytes }: MappedContent): boolean {
   if (smallReads !== undefined) {
     return smallReads.look(path, facts) && isSameFile(stamp, facts) && sizeBytes === facts.sizeBytes
   }

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { silentLog } from '../../src/actor/log.js'
 import { ChainWitness } from '../../src/admission/chain-witness.js'
-import { SharedSettlement } from '../../src/admission/shared-settlement.js'
+import { ClaimedSettlement } from '../../src/admission/claimed-settlement.js'
 import { type NonceUse, scriptedChain } from './scripted-chain.js'
 
 const [payer, wallet] = [`0x${'a1'.repeat(20)}`, `0x${'b2'.repeat(20)}`] as const
@@ -42,7 +42,7 @@ async function scene(t: Test, confirmations: number) {
 
 t.test('a payment in a block that is not final has not moved yet', async (t) => {
   const { chain, witness, order } = await scene(t, 3)
-  const shared = new SharedSettlement({
+  const shared = new ClaimedSettlement({
     witness,
     claims: { commonName: async () => 'house', ask: none, clear: none, look: async () => 'left' },
     clock: systemClock,

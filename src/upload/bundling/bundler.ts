@@ -175,15 +175,17 @@ export class Bundler {
   }
 
   async #step(summary: BundleSummary): Promise<void> {
-    const outcome = summary.state === 'seeded' ? await this.#checkDepth(summary) : await this.#send(summary)
+    const outcome = await this.#nextState(summary)
     if (outcome !== undefined) this.#retryLater(summary.id, outcome)
   }
 
-  async #send({ id }: BundleSummary): Promise<Refusal | undefined> {
-    const bundle = this.#record(id)
-    if (bundle.state === 'packed') return this.#post(bundle)
-    if (bundle.state === 'posted') return this.#seed(bundle)
-    this.#release(bundle)
+  /** A refusal: the bundle stays in its state. */
+  async #nextState(summary: BundleSummary): Promise<Refusal | undefined> {
+    const { id, state } = summary
+    if (state === 'packed') return this.#post(this.#record(id))
+    if (state === 'posted') return this.#seed(this.#record(id))
+    if (state === 'seeded') return this.#checkDepth(summary)
+    this.#release(this.#record(id))
     return undefined
   }
 

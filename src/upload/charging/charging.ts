@@ -101,14 +101,14 @@ export interface FreeWanted {
  */
 export async function freeOrRefused(
   pools: FreePools,
-  reposts: Pick<RepostCheck, 'inBundle' | 'refusal' | 'record'>,
+  reposts: Pick<RepostCheck, 'inScannedBundle' | 'refusal' | 'record'>,
   { header, bytes, uploader, itemsInside }: FreeWanted,
 ): Promise<ItemCharge | UploadAnswer | undefined> {
   const user = { ...freeUserOf(header, uploader), itemsInside }
   const free = await freeCharge(pools, user, bytes)
   const isOfOperator = free !== undefined && uploader.address !== undefined && pools.isExempt(user)
   if (free !== undefined && !isOfOperator) return free
-  const paid = reposts.inBundle(header.id)
+  const paid = reposts.inScannedBundle(header.id)
   if (paid !== undefined || free === undefined) return paid
   const refused = await reposts.refusal(header, bytes, uploader)
   if (refused !== undefined) return refused
@@ -123,7 +123,7 @@ export async function freeOrRefused(
 export class FreeOnly implements Charging {
   constructor(
     private readonly pools: FreePools,
-    private readonly reposts: Pick<RepostCheck, 'inBundle' | 'refusal' | 'record'>,
+    private readonly reposts: Pick<RepostCheck, 'inScannedBundle' | 'refusal' | 'record'>,
   ) {}
 
   async charge(

@@ -51,7 +51,7 @@ export function recordUnsettled(environment: Environment, id: Id): void {
   unsettledIn(environment).put(idBytes(id), none)
 }
 
-/** Charges items: free pools first, else credits. They are reserved before the item is stored, and settled after its receipt. */
+/** Charges items: free pools first, else credits: reserved before the item is stored, settled when it is accepted. */
 export class CreditCharging implements Charging {
   /** Written before credits are reserved, so that the next process settles or refunds them after a kill. */
   readonly #unsettled: Table
@@ -69,7 +69,7 @@ export class CreditCharging implements Charging {
     private readonly pools: FreePools,
     private readonly credits: CreditsPort,
     private readonly environment: Environment,
-    private readonly reposts: Pick<RepostCheck, 'inBundle' | 'refusal' | 'record'>,
+    private readonly reposts: Pick<RepostCheck, 'inScannedBundle' | 'refusal' | 'record'>,
     private readonly clock: Clock,
     private readonly closing: AbortSignal,
     /** Absent: this upload service is the only one. */
@@ -158,7 +158,7 @@ export class CreditCharging implements Charging {
 
   async foresee(header: ItemHeader, bytes: number, uploader: Uploader): Promise<UploadAnswer | undefined> {
     if (this.pools.reservable(freeUserOf(header, uploader), bytes) !== undefined) return undefined
-    const paid = this.reposts.inBundle(header.id)
+    const paid = this.reposts.inScannedBundle(header.id)
     if (paid !== undefined) return paid
     // The signature is not checked yet, so anybody may have written this header. Where there are too many requests, the item is
     // read first: questions for strangers must not take the payment service's time from those who pay.

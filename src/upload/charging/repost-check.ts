@@ -19,8 +19,11 @@ export class RepostCheck {
     private readonly bundles: Pick<BundlesHere, 'bundleOf'>,
   ) {}
 
-  /** The answer to an item in a bundle that was accepted here: it was paid for with the bundle. No receipt: nobody checked it. */
-  inBundle(id: Id): UploadAnswer | undefined {
+  /**
+   * The answer to an item in a bundle that was accepted and only scanned (`BundleScan`): it was paid for with the bundle. It has
+   * no receipt, because nobody has checked its signature.
+   */
+  inScannedBundle(id: Id): UploadAnswer | undefined {
     const bundle = this.bundles.bundleOf(id)
     if (bundle === undefined) return undefined
     const text = `This item lies in the bundle ${bundle}, which was posted here before. It was not charged again`

@@ -57,7 +57,10 @@ export class ItemAcceptance {
     return this.tables.refusal(0) !== undefined
   }
 
-  /** Writes the item into the tables, announces it, and answers with its receipt; then its charge is settled. */
+  /**
+   * Writes the item into the tables, then settles its charge, lists and announces it, and answers with its receipt. Of a charge
+   * that is in the log with the item, nothing waits for the tables, which get it later with others.
+   */
   async accept(
     accepted: AcceptedItem,
     charge: ItemCharge,
@@ -70,11 +73,12 @@ export class ItemAcceptance {
       if (!isSettled) charging.settle(accepted.id, charge)
       isSettled = true
     }
-    const afterWriting = async (isWritten: boolean): Promise<void> => {
-      if (isWritten) settle()
-      if (isWritten) await listing?.list(accepted)
-      if (isWritten && announced !== undefined) await announcer.announce(announced)
-      if (isWritten && accepted.isBundle === true) await this.parts.opened?.(accepted.id)
+    const afterAcceptance = async (mayAnswer: boolean): Promise<void> => {
+      if (!mayAnswer) return
+      settle()
+      await listing?.list(accepted)
+      if (announced !== undefined) await announcer.announce(announced)
+      if (accepted.isBundle === true) await this.parts.opened?.(accepted.id)
     }
     const record = (id: Id): void => {
       writeIds?.()
@@ -85,15 +89,15 @@ export class ItemAcceptance {
     // The item is accepted: what fails then keeps neither its receipt nor its charge.
     const logFailure = (err: unknown): void =>
       logger.error({ err, id: accepted.id }, 'an accepted item could not be listed, announced or opened')
-    const written = this.tables.write(accepted, { ...charge, record })
+    const inTables = this.tables.write(accepted, { ...charge, record })
     const inTime = <T>(step: Promise<T>): Promise<T | 'late'> =>
       withinTime(clock, patienceMs, step, 'late' as const)
     // What comes after the tables goes on by itself: a large bundle takes long to be listed.
-    const followed = inTime(written.then(afterWriting).catch(logFailure))
-    const [signature, isWritten] = await Promise.all([signed, inTime(written), followed])
-    if (isWritten === false) return endingAnswer
+    const followed = inTime(inTables.then(afterAcceptance).catch(logFailure))
+    const [signature, mayAnswer] = await Promise.all([signed, inTime(inTables), followed])
+    if (mayAnswer === false) return endingAnswer
     // The record in the log suffices for a receipt. Tables and index follow when the disk accepts changes.
-    if (isWritten === 'late' && charge.isLogged !== true) return waitingAnswer
+    if (mayAnswer === 'late' && charge.isLogged !== true) return waitingAnswer
     const receipt = receiptOf({ ...accepted, timestamp: accepted.receivedMs }, signature, terms)
     settle()
     this.parts.receiptNews?.announce(receipt, accepted)

@@ -94,7 +94,7 @@ export class ItemIntake {
     uploader: Uploader,
   ): Promise<UploadAnswer | undefined> {
     const { openSales, charging } = this.parts
-    const known = this.#items.accepted(header.id) ?? this.#items.inBundle(header)
+    const known = this.#items.accepted(header.id) ?? this.#items.inOpenedBundle(header)
     if (known !== undefined || openSales.sales.openOf(header.id) !== undefined) return undefined
     return this.#items.refused(header.id) ?? charging.foresee(header, sizeBytes, uploader)
   }
@@ -171,7 +171,7 @@ export class ItemIntake {
     const sold = purchase === undefined ? undefined : this.#sold.answerTo(purchase, id)
     if (sold !== undefined) return sold
     const known = this.#items.accepted(id)
-    if (known === undefined) return this.#items.inBundle(header)
+    if (known === undefined) return this.#items.inOpenedBundle(header)
     // After a kill between acceptance and announcement, queries would not find it before its block.
     const isUnknown = known.bundle === undefined && known.released !== true
     const announced = isUnknown ? this.parts.openSales.announcementOf(known) : undefined

@@ -36,10 +36,11 @@ export class KnownItems {
   }
 
   /**
-   * What the receipt of an item in an uploaded bundle is made of: that of the bundle. It was paid for with the bundle, and
-   * anybody can post it by itself again. Undefined: it was found in none.
+   * What the receipt of an item in an opened bundle is made of: that of the bundle. The signature of the item was checked when
+   * the bundle was opened (`InnerItems`). It was paid for with the bundle, and anybody can post it by itself again. Undefined: it
+   * was found in none.
    */
-  inBundle(header: ItemHeader): AcceptedItem | undefined {
+  inOpenedBundle(header: ItemHeader): AcceptedItem | undefined {
     const { id } = header
     const around = this.parts.uploads.around(id)
     if (around === undefined || isGone(around) || isGivenUp(around)) return undefined

@@ -25,7 +25,7 @@ const lookEveryMs = 1000
  * payment service with this ledger. Only then its transfer on chain may be credited here. Any other transfer to the wallet was
  * requested elsewhere, and was credited there.
  */
-export class SharedSettlement {
+export class ClaimedSettlement {
   constructor(private readonly parts: SharedSettlementParts) {}
 
   /** Announces a request of this service. False: the others were not reached, so nothing may be requested. */
