@@ -1,4 +1,5 @@
 import type { Test } from 'tap'
+import { claim } from '../../src/actor/claim.js'
 import { conditions, type Running, run } from '../flow/running.js'
 import type { MachineUrls } from './cluster-load.js'
 
@@ -42,5 +43,14 @@ export class LastingMachine {
     const all = { ...settings, CLUSTER_NODE: name }
     this.#running = await run(this.t, folder, all, [...conditions, ...words], under)
     this.logs.push(this.#running.log)
+  }
+
+  /**
+   * Ends its program without a warning. Its ports stay without a listener until the test ends: another program that got one of
+   * them would answer the clients of this machine.
+   */
+  async kill(): Promise<void> {
+    await this.running.kill()
+    for (const url of Object.values(this.running.urls)) await claim(`port ${new URL(url).port}`)
   }
 }

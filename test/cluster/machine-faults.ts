@@ -31,7 +31,7 @@ export function faultsOfProcess(machine: LastingMachine): Faults {
   const { name } = machine
   return {
     [`machine ${name} is killed`]: forSoLong(
-      () => machine.running.kill(),
+      () => machine.kill(),
       () => machine.start(),
     ),
     [`machine ${name} stands still`]: async (ms) => {
@@ -53,7 +53,7 @@ export function faultsOfDisk(machine: LastingMachine): Faults {
       () => rmSync(filler),
     ),
     [`the disk of ${name} is lost`]: async (ms) => {
-      await machine.running.kill()
+      await machine.kill()
       for (const one of readdirSync(folder)) rmSync(join(folder, one), { recursive: true })
       await pause(ms)
       await machine.start()
@@ -72,7 +72,7 @@ export function faultsOfClock(machine: LastingMachine, path: string): Faults {
       () => set(0),
     ),
     [`${machine.name} starts with a wrong clock`]: async (ms) => {
-      await machine.running.kill()
+      await machine.kill()
       set(pick([offMs, -offMs]))
       await machine.start()
       await pause(ms)
