@@ -49,7 +49,17 @@ const small: Scale = {
   seconds: 0.3,
   rate: 0.25,
   judges: false,
-  omits: ['two threads', 'wider', 'little memory', 'cold and steady'],
+  omits: [
+    'two threads',
+    'wider',
+    'little memory',
+    'cold and steady',
+    'one URL alone',
+    'misses: never',
+    'misses: 50 ',
+    'misses: 1000',
+    'misses: 5000',
+  ],
 }
 
 const usual: Scale = {
