@@ -278,10 +278,14 @@ t.test(
       const found = new Map<string, { rows: number; cpuUs: number; status: number }>()
       for (const [key, one] of Object.entries(requests)) {
         const { status } = await ask(one)
-        cost()
-        const before = readOfNames()
-        await ask(one)
-        const rows = cost() + readOfNames() - before
+        let rows = Number.POSITIVE_INFINITY
+        // What the service does by a timer may fall into one of them.
+        for (let round = 0; round < 2; round += 1) {
+          cost()
+          const before = readOfNames()
+          await ask(one)
+          rows = Math.min(rows, cost() + readOfNames() - before)
+        }
         const isTimed = process.env.CROWD !== undefined
         found.set(key, { rows, status, cpuUs: isTimed ? await cpuOf(one) : 0 })
       }
