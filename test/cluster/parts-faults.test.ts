@@ -1,7 +1,7 @@
 /** Uploads in parts of several machines while an engine is gone or hangs, and after kills and standstills. */
 import { Client } from 'pg'
 import t from 'tap'
-import { pause } from '../../src/actor/clock.js'
+import { type Clock, pause, systemClock } from '../../src/actor/clock.js'
 import { EngineAway } from '../../src/cluster/engine-away.js'
 import type { ItemsElsewhere } from '../../src/cluster/items-elsewhere.js'
 import { type Id, idOfBytes } from '../../src/format/id.js'
@@ -176,7 +176,12 @@ t.test(
       id,
       JSON.stringify({ id, chunkBytes: partBytes, createdMs: 0, changedMs: 0, state: 'open' }),
     ])
-    const leader = await partsMachine(t, url, store, { isLeading: true })
+    // The first sweep is ten minutes after a start.
+    const every: Clock['every'] = (ms, act) => systemClock.every(ms > 60_000 ? 200 : ms, act)
+    const leader = await partsMachine(t, url, store, {
+      isLeading: true,
+      partsClock: { ...systemClock, every },
+    })
     await eventually('the leader removes it', async () => {
       const rows = await queried(url, 'SELECT id FROM cluster_uploads')
       return rows.length === 0 && !store.objects.has(key)

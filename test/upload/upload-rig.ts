@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { systemClock } from '../../src/actor/clock.js'
+import { type Clock, systemClock } from '../../src/actor/clock.js'
 import type { HeldMemory } from '../../src/actor/held-memory.js'
 import { silentLog } from '../../src/actor/log.js'
 import { Clients } from '../../src/admission/clients.js'
@@ -93,6 +93,8 @@ export interface RigOptions {
   readonly insideMax?: number
   /** Memory of all requests; absent: plenty. */
   readonly memoryMaxBytes?: number
+  /** Of uploads in parts; absent: the system's. */
+  readonly partsClock?: Clock
 }
 
 const allFree: FreeRules = { itemMaxBytes: 107_520, walletBytes: 1e9, rangeBytes: 1e9, exemptWallets: [] }
@@ -122,6 +124,7 @@ export async function uploadRig(
     insideMax = 1_000_000,
     memoryMaxBytes = 1e9,
     machines,
+    partsClock = systemClock,
   }: RigOptions = {},
 ): Promise<UploadRig> {
   const closing = new AbortController()
@@ -235,7 +238,7 @@ export async function uploadRig(
     page,
     uploadPage: page,
     info: () => ({}),
-    clock: systemClock,
+    clock: partsClock,
     logger: silentLog,
   })
   t.teardown(async () => {
