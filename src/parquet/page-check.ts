@@ -109,12 +109,12 @@ function dataFault(page: DataPage, chunk: Chunk, compressors: Compressors): stri
     const present = isOptional ? presentIn(readerOf(body.subarray(0, levels)), values, levels) : values
     if (typeof present === 'string') return present
     if (present !== values - second.num_nulls) return falseLevels
+    if (encoding === 'PLAIN') return undefined
     const packed = body.subarray(isOptional ? levels : 0)
     const size = header.uncompressed_page_size - levels
     const isPacked = second.is_compressed !== false
-    const plain = (): Uint8Array =>
-      isPacked ? decompressPage(packed, size, chunk.codec, compressors) : packed
-    return encoding === 'PLAIN' ? undefined : valuesFault(readerOf(plain()), encoding, chunk, present)
+    const plain = isPacked ? decompressPage(packed, size, chunk.codec, compressors) : packed
+    return valuesFault(readerOf(plain), encoding, chunk, present)
   }
   if (header.type !== 'DATA_PAGE' || first === undefined) return `a page is a ${header.type}`
   const { encoding } = first

@@ -8,7 +8,7 @@ import { type Id, parseId } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { unknownForNow } from '../refusals.js'
 import type { Hints, Provenance } from '../source-messages.js'
-import { type OwnName, readAnswerHeaders, trailHeaders } from '../upstream/gateway-headers.js'
+import { isUnsure, type OwnName, readAnswerHeaders, trailHeaders } from '../upstream/gateway-headers.js'
 import { isConfined, passed, type TrailRules, trailKey } from '../upstream/trail.js'
 import type { UpstreamAnswer } from '../upstream/upstream-answer.js'
 import { UpstreamClient } from '../upstream/upstream-client.js'
@@ -28,8 +28,8 @@ export interface RootLookupOptions extends TrailRules {
 /** Where an item lies, as somebody says: never believed, only looked at. */
 export interface RootLookup {
   /**
-   * Undefined where nobody knows it, or all of them get no requests for a while, after failures. A refusal (`unknownForNow`):
-   * that is not known, because the calls of now are used up, or none answered. Never rejects. `client`: address of the one whose
+   * Undefined where nobody knows it. A refusal (`unknownForNow`): that is not known, because the calls of now are used up, all of
+   * them get no requests for a while, after failures, or none gave an answer. Never rejects. `client`: address of the one whose
    * share of the requests it takes; empty: of this program itself.
    */
   find(
@@ -135,8 +135,7 @@ export class GatewayRoots implements RootLookup {
     if (isRefusal(head)) return 'away'
     head.drop()
     if (head.statusCode === 429 || head.statusCode >= 500) return 'refused'
-    // It has not looked everywhere: an absence that nobody may remember.
-    if (head.statusCode === 404 && head.headers['retry-after'] !== undefined) return 'unsure'
+    if (head.statusCode === 404 && isUnsure(head.headers)) return 'unsure'
     const { hints } = readAnswerHeaders(head.headers)
     if (hints.rootId !== undefined && hints.itemOffset !== undefined) return hints
     for (const path of offsetPaths) {

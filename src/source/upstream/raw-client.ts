@@ -11,6 +11,7 @@ import { cut } from './cut.js'
 import {
   type HeaderLines,
   hintHeaders,
+  isUnsure,
   isUsual,
   type OwnName,
   readAnswerHeaders,
@@ -180,7 +181,7 @@ export class RawClient {
       return { ...refuse('upstream', 'upstream', `${url}: ${message}`), answered: true }
     }
     if (statusCode === 404 || statusCode === 410)
-      return headers['retry-after'] === undefined ? unknownEverywhere() : unknownForNow()
+      return isUnsure(headers) ? unknownForNow() : unknownEverywhere()
     if (statusCode === 416 && requested !== undefined) {
       return refuse('unsatisfiable', 'client', 'the range is outside of the content')
     }
