@@ -18,9 +18,13 @@ const flags = [
 /** Why a test in a browser cannot run here, or false. */
 export const withoutBrowser = existsSync(executablePath) ? false : 'no Chromium here'
 
-/** Starts Chromium, closed at the test's end. */
+/** For what never comes, not for what is slow: Chromium's processes share the machine with many others. */
+const patienceMs = 200_000
+
+/** Starts Chromium, closed at the test's end. Its pages wait for long. */
 export async function openBrowser(t: Test, more: readonly string[] = []): Promise<Browser> {
-  const browser = await chromium.launch({ executablePath, args: [...flags, ...more] })
+  const browser = await chromium.launch({ executablePath, args: [...flags, ...more], timeout: patienceMs })
+  browser.on('context', (context) => context.setDefaultTimeout(patienceMs))
   t.teardown(() => browser.close())
   return browser
 }

@@ -37,7 +37,6 @@ export async function lookAt(t: Test, browser: Browser | undefined, looks: reado
   if (browser === undefined) throw new Error('no browser here')
   const context = await browser.newContext()
   const page = await context.newPage()
-  page.setDefaultTimeout(60_000)
   for (const look of looks) {
     await show(page, looked[0])
     await lookOnce(t, page, look)

@@ -4,7 +4,12 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A file that has not ended by now never will; tests have time-outs of their own, which name what they waited for. */
+/**
+ * A test that has not ended by then hangs, and says what it waited for. One time for all, and no file has a shorter one: it is there
+ * for what never ends, and not for what is slow. Beside others each takes many times as long as alone.
+ */
+const testSeconds = 1200
+/** A file that has not ended by now never will. */
 const patienceMs = 40 * 60_000
 /** Of what a file wrote, that much of each end is kept. */
 const keptCharacters = 2_000_000
@@ -72,7 +77,7 @@ export function ran(words, environment = {}) {
     const startedMs = performance.now()
     const child = spawn(process.execPath, words, {
       env: {
-        TAP_TIMEOUT: '300',
+        TAP_TIMEOUT: String(testSeconds),
         TEST_SHARED_FOLDER: sharedFolder,
         ...ofNpm,
         ...surroundings,

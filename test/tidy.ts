@@ -357,6 +357,13 @@ t.test('a test that may run twice says why, and since when', async (t) => {
   }
 })
 
+t.test('no test has a shorter time than the runner gives to each', async (t) => {
+  const shorter = /\bt\.setTimeout\((\d[\d_]*)(?![\d_]| \*)/g
+  for (const { path, text } of everything.filter(({ path }) => /^test\/(?!tidy)/.test(path)))
+    for (const [line, ms = ''] of text.matchAll(shorter))
+      t.ok(Number(ms.replaceAll('_', '')) >= 1_200_000, `${path}: ${line}`)
+})
+
 /** The indent of a function that begins at this line, on one line or with a line for each parameter; undefined: none does. */
 function functionIndent(lines: readonly string[], start: number): string | undefined {
   const line = lines[start] ?? ''

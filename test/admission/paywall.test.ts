@@ -39,7 +39,6 @@ async function visit(t: Test, options: Partial<ShopOptions> = {}, withWallet = t
   const context = await browser.newContext()
   t.teardown(() => context.close())
   const page = await context.newPage()
-  page.setDefaultTimeout(120_000)
   const complaints: string[] = []
   page.on('pageerror', (error) => complaints.push(error.message))
   page.on('console', (word) => {

@@ -11,7 +11,7 @@ import { plantBand, sameFiles, startSeeder } from '../torrent/swarm-rig.js'
 import { TestPublisher } from './publisher-rig.js'
 
 const kills = Number(process.env.KILLS ?? 5)
-t.setTimeout(300_000 + kills * 5000)
+t.setTimeout(1_200_000 + kills * 5000)
 
 t.test(
   'a subscriber that is killed while it fetches goes on where it was, and ends with the same files',

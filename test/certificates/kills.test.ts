@@ -16,7 +16,7 @@ import { random } from '../property.js'
 import { startPebble, withoutPebble } from './pebble.js'
 
 const kills = Number(process.env.KILLS ?? 4)
-t.setTimeout(60_000 + kills * 20_000)
+t.setTimeout(1_200_000 + kills * 20_000)
 
 t.test('kill -9 while a certificate is renewed', { skip: withoutPebble }, async (t) => {
   const pebble = await startPebble(t)

@@ -15,8 +15,6 @@ import { run, sluice } from '../flow/running.js'
 import { rig, whole } from '../parquet/export-rig.js'
 import { asPeerWrites } from '../parquet/peer-export.js'
 
-t.setTimeout(300_000)
-
 const peerEnv = fileURLToPath(new URL('../../../test/fixture/peer.env', import.meta.url))
 
 t.test('every variable of the reference gateway has a fate, and the rest is a configuration', async (t) => {

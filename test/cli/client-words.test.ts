@@ -10,8 +10,6 @@ import { oneLine } from '../../src/cli/one-line.js'
 import { eventually } from '../eventually.js'
 import { type Running, run, seeded, sluice } from '../flow/running.js'
 
-t.setTimeout(600_000)
-
 const program = fileURLToPath(new URL('../../../bin/sluice.mjs', import.meta.url))
 const wallet = fileURLToPath(new URL('../../../test/fixture/rsa-4096.jwk.json', import.meta.url))
 

@@ -6,9 +6,6 @@ import t, { type Test } from 'tap'
 import { eventually } from '../eventually.js'
 import { type Running, run, sluice } from '../flow/running.js'
 
-/** Everything here takes minutes on a busy machine. */
-t.setTimeout(600_000)
-
 const wallet = fileURLToPath(new URL('../../../test/fixture/rsa-4096.jwk.json', import.meta.url))
 
 interface Listed {

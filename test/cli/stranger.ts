@@ -106,7 +106,6 @@ async function opens(t: Test, named: string, flags: readonly string[]): Promise<
     return
   }
   const page = await (await openBrowser(t, flags)).newPage()
-  page.setDefaultTimeout(120_000)
   // It is served some moments after its receipt.
   await eventually('the name is served', async () => (await page.goto(named))?.status() === 200)
   t.equal(await page.title(), "A stranger's page")

@@ -95,10 +95,8 @@ function start(t: Test, folder: string, settings: Readonly<Record<string, string
   return child
 }
 
-t.setTimeout(1_200_000)
 t.test(
   'what npm packs installs into an empty folder, starts there, and serves what a stranger deploys',
-  { timeout: 1_200_000 },
   async (t) => {
     const sources = copyOfSources()
     const packed = npm(sources, ['pack', '--json'])

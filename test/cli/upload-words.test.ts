@@ -13,8 +13,6 @@ import { info, receiptOf, serving } from '../client/rig.js'
 import { sluice } from '../flow/running.js'
 import { scratch } from '../scratch.js'
 
-t.setTimeout(600_000)
-
 interface Place {
   readonly folder: string
   readonly words: readonly string[]

@@ -19,8 +19,6 @@ import { isRefusal } from '../../src/format/refusal.js'
 import { type ClickhouseEngine, clickhouseAbsent, startClickhouse } from '../engines/clickhouse.js'
 import { openChainHouse } from './house.js'
 
-t.setTimeout(300_000)
-
 const quiet = { info: () => undefined, warn: () => undefined }
 
 async function done(client: ReturnType<ClickhouseEngine['client']>, statement: string): Promise<void> {

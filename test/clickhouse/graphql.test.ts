@@ -11,8 +11,6 @@ import { kindCount, type Question, questionsAbout } from '../query/sqlite/questi
 import { address, Story } from '../query/sqlite/story.js'
 import { type Ask, askerOf, compared, flush, push, quiet } from './both-answers.js'
 
-t.setTimeout(400_000)
-
 const questionsEach = Number(process.argv[2] ?? 1)
 /** Lists of more values than are read side by side. */
 function longLists(story: Story): Question[] {

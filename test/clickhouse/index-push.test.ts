@@ -14,8 +14,6 @@ import { isRefusal } from '../../src/format/refusal.js'
 import { clickhouseAbsent, startClickhouse } from '../engines/clickhouse.js'
 import { openChainHouse } from './house.js'
 
-t.setTimeout(300_000)
-
 type Client = ReturnType<Awaited<ReturnType<typeof startClickhouse>>['client']>
 
 async function rowsIn(client: Client, table: string): Promise<StableRow[]> {

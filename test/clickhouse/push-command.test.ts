@@ -10,8 +10,6 @@ import { clickhouseAbsent, startClickhouse } from '../engines/clickhouse.js'
 import { scratch } from '../scratch.js'
 import { openChainHouse } from './house.js'
 
-t.setTimeout(200_000)
-
 t.test(
   'sluice index push leaves no gap between what is there and what it writes',
   clickhouseAbsent,

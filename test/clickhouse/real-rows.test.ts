@@ -16,8 +16,6 @@ import type { Question } from '../query/sqlite/questions.js'
 import { chance } from '../query/sqlite/story.js'
 import { askerOf, compared, flush, push, quiet } from './both-answers.js'
 
-t.setTimeout(400_000)
-
 const questions = Number(process.argv[2] ?? 40)
 
 interface NodeTransaction {

@@ -9,8 +9,6 @@ import { plainRow, row, unique } from '../index/rows.js'
 import { fc } from '../property.js'
 import { scratch } from '../scratch.js'
 
-t.setTimeout(300_000)
-
 const folder = scratch('segment-encoder')
 const block = { id: Buffer.alloc(48, 1), previous: Buffer.alloc(48, 2), timestamp: 1_700_000_000 }
 const blockText = new RowBinaryWriter(256)

@@ -6,8 +6,6 @@ import { missingHeights, StableWriter, type WriterState } from '../../src/clickh
 import { type Refusal, refuse } from '../../src/format/refusal.js'
 import { openChainHouse } from './house.js'
 
-t.setTimeout(300_000)
-
 const forkDepth = 3
 
 /** Heights that were recorded, and how much was written, as one ClickHouse keeps them. */

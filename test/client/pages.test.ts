@@ -10,9 +10,6 @@ import { clientOf, knownWallet } from '../devnet/posting.js'
 import { eventually } from '../eventually.js'
 import { run } from '../flow/running.js'
 
-/** Everything here takes minutes on a busy machine. */
-t.setTimeout(600_000)
-
 const pages = fileURLToPath(new URL('../../../docs/client', import.meta.url))
 const wallet = fileURLToPath(new URL('../../../test/fixture/rsa-4096.jwk.json', import.meta.url))
 

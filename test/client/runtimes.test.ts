@@ -25,9 +25,6 @@ const runtimes = {
   bun: [join(clients, `@oven/bun-linux-${arm ? 'aarch64' : 'x64'}/bin/bun`)],
 }
 
-/** Everything here takes minutes on a busy machine. */
-t.setTimeout(600_000)
-
 /** Uploads, looks at prices, fetches with proof, by keys of three kinds: all that a page or program does. */
 const program = `
 import { ClientError, signerOfEd25519, signerOfEthereum, signerOfSolana, SluiceClient, uploadFolder } from 'sluice-client'
@@ -143,7 +140,7 @@ t.test(
       const errors: string[] = []
       page.on('pageerror', (error) => errors.push(String(error)))
       await page.goto(`${shop.url}/${name}`)
-      await page.waitForFunction('globalThis.use !== undefined', undefined, { timeout: 60_000 })
+      await page.waitForFunction('globalThis.use !== undefined')
       const output = await page.evaluate(`use(${JSON.stringify(placesOf(running))})`)
       t.equal(output, expected, name)
       t.strictSame(errors, [], name)

@@ -6,9 +6,6 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 
-/** Everything here takes minutes on a busy machine. */
-t.setTimeout(600_000)
-
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
 

@@ -13,9 +13,6 @@ import { compared, inShort, outcomeOf, settled } from './side-by-side.js'
 import type { TurboLibrary } from './turbo-client.js'
 import { newWallet } from './wallets.js'
 
-/** Everything here takes minutes on a busy machine. */
-t.setTimeout(600_000)
-
 const anvil = anvilPath()
 const skip = withoutTurbo || (anvil === undefined && 'anvil is not installed')
 

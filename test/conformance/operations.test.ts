@@ -17,9 +17,6 @@ import { compared, inShort, type Outcome, outcomeOf, settled } from './side-by-s
 import { type TurboLibrary, turboOperations } from './turbo-client.js'
 import { type NewWallet, newWallet, type WalletKind, walletKinds } from './wallets.js'
 
-/** Everything here takes minutes on a busy machine. */
-t.setTimeout(900_000)
-
 const settings = {
   DEVNET_SEED: 'false',
   DEVNET_BLOCK_MS: '0',

@@ -21,9 +21,6 @@ import type { Places } from './our-client.js'
 import { compared, inShort, type Outcome, outcomeOf, settled } from './side-by-side.js'
 import type { TurboLibrary } from './turbo-client.js'
 
-/** Everything here takes minutes on a busy machine. */
-t.setTimeout(600_000)
-
 const anvil = anvilPath()
 const skip = withoutTurbo || (anvil === undefined && 'anvil is not installed')
 

@@ -9,9 +9,6 @@ import t from 'tap'
 import { installPacked } from '../client/packed.js'
 import { run } from '../flow/running.js'
 
-/** Everything here takes minutes on a busy machine. */
-t.setTimeout(600_000)
-
 const action = fileURLToPath(new URL('../../../deploy/action/', import.meta.url))
 
 t.test(

@@ -17,7 +17,7 @@ import { loadSettings, MixedLoad } from './mixed-load.js'
 const rounds = Number(process.env.DISK_ROUNDS ?? 4)
 const roundMs = Number(process.env.DISK_ROUND_MS ?? 2500)
 const each = Number(process.env.DISK_EACH ?? 0)
-t.setTimeout(each > 0 ? 24 * 3_600_000 : 120_000 + rounds * 60_000)
+t.setTimeout(each > 0 ? 24 * 3_600_000 : 1_200_000 + rounds * 60_000)
 
 function isUp({ process: { exitCode, signalCode } }: Running): boolean {
   return exitCode === null && signalCode === null

@@ -8,7 +8,6 @@ import { headerOf } from '../signed-item.js'
 import { type Running, run, sluice } from './running.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 37))
-t.setTimeout(400_000)
 
 function item(number: number): { readonly id: string; readonly bytes: Uint8Array } {
   const bytes = signItem(signer, {}, Buffer.alloc(20_000, `payload ${number} `))

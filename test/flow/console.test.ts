@@ -30,7 +30,6 @@ async function operatorsWork(t: Test, running: Running): Promise<void> {
   const { page: id = '', item = '' } = running.examples
   const opened = await openBrowser(t)
   const page = await opened.newPage({ viewport: { width: 390, height: 844 } })
-  page.setDefaultTimeout(120_000)
   const errors = complaints(page)
   const answer = await page.goto(console)
   t.match(answer?.headers(), {
@@ -288,7 +287,6 @@ async function siteByName(t: Test, running: Running): Promise<void> {
   t.equal(names.site, `http://site.localhost:${port}/`)
   const opened = await openBrowser(t)
   const page = await opened.newPage()
-  page.setDefaultTimeout(120_000)
   const failed: string[] = []
   page.on('response', (response) => {
     if (response.status() >= 400 && !response.url().endsWith('favicon.ico')) failed.push(response.url())

@@ -32,7 +32,7 @@ import { damageKinds, spoiltPage } from '../store/spoilt-page.js'
 import { type Running, run } from './running.js'
 
 const rounds = Number(process.env.DAMAGES ?? 3)
-t.setTimeout(300_000 + rounds * 60_000)
+t.setTimeout(1_200_000 + rounds * 60_000)
 
 const pageBytes = 4096
 /** Starts of the program with one damage: the second shows whether the first has mended it. */

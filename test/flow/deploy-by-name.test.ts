@@ -69,7 +69,6 @@ t.test('documentation is opened by its name, and only what changed goes up again
 
   const opened = await openBrowser(t)
   const page = await opened.newPage()
-  page.setDefaultTimeout(120_000)
   // What lies in the bundle is served some moments after its receipt.
   await eventually(
     'the deployed file is served',

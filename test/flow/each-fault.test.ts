@@ -16,8 +16,6 @@ const skip = hasAll || process.env.CI === 'true' ? false : 'PostgreSQL, radosgw 
 /** Longer than any time-out of the machines for an engine, and shorter than the time after which a machine is gone. */
 const [faultMs, quietMs] = [3000, 500]
 
-t.setTimeout(600_000)
-
 t.test('three machines', { skip }, async (t) => {
   const machines = await ThreeMachines.start(t)
   if (logs !== undefined) t.teardown(() => machines.writeLogs(logs))

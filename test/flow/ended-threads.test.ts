@@ -4,8 +4,6 @@ import t from 'tap'
 import { eventually } from '../eventually.js'
 import { debugged, evaluateIn } from './debugged.js'
 
-t.setTimeout(120_000)
-
 const bug = "setTimeout(() => { throw new Error('a bug') }, 1)"
 const memory =
   "setTimeout(() => { const all = []; for (;;) all.push(new Array(2 ** 20).fill('').map(String)) }, 1)"

@@ -52,7 +52,6 @@ const queried =
   }
 
 const options = { skip: withoutBrowser }
-t.setTimeout(300_000)
 
 t.test('pages of what is not sold', options, async (t) => {
   const trusted = await upstream(t, (id, _request, response) =>

@@ -37,8 +37,6 @@ function addresses({ urls }: Running): Record<string, string> {
   return { GATEWAY: urls.gateway ?? '', NODE: urls.devnet ?? '' }
 }
 
-t.setTimeout(900_000)
-
 t.test('the table of examples names each file, and no other', (t) => {
   const named = [
     ...readFileSync(join(root, 'examples/README.md'), 'utf8').matchAll(/examples\/(\d\d-[\w.-]+)/g),

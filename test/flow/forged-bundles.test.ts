@@ -14,8 +14,6 @@ import { type Payer, payerAt } from './payer.js'
 import { until } from './published.js'
 import { type Running, run } from './running.js'
 
-t.setTimeout(240_000)
-
 /** Longer than what readers are told of only when it is whole. */
 const sizeBytes = 2_100_000
 const range = { start: 150_000, end: 150_999 }

@@ -14,8 +14,6 @@ import { payerAt } from './payer.js'
 import { until } from './published.js'
 import { type Running, run } from './running.js'
 
-t.setTimeout(240_000)
-
 interface Bundle {
   readonly items: readonly MadeItem[]
   readonly bytes: Uint8Array

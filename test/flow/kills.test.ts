@@ -16,7 +16,7 @@ import { type Running, run } from './running.js'
 
 /** Kills of the whole program; many of them with KILLS=300. */
 const kills = Number(process.env.KILLS ?? 2)
-t.setTimeout(600_000 + kills * 60_000)
+t.setTimeout(1_200_000 + kills * 60_000)
 
 /** What the gateway behind it has under an id: the id says its size and bytes. */
 function contentOf(id: Id): Buffer {

@@ -17,7 +17,6 @@ const item = signItem(
   Buffer.alloc(2 * partBytes - 1000, 'in parts '),
 )
 const absent = hasRadosgw && postgresAbsent.skip === false ? false : 'PostgreSQL or radosgw is not installed'
-t.setTimeout(400_000)
 
 const header = headerOf(item)
 const itemId = header.id

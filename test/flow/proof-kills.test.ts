@@ -17,7 +17,7 @@ import { type Running, run } from './running.js'
 
 /** Kills of the whole program; many of them with KILLS=100. */
 const kills = Number(process.env.KILLS ?? 2)
-t.setTimeout(600_000 + kills * 60_000)
+t.setTimeout(1_200_000 + kills * 60_000)
 
 /** Bundles that a node gets before each start, and contents without a root, which nobody can prove. */
 const bundlesEach = 2

@@ -9,7 +9,7 @@ import { random } from '../property.js'
 import { run, seeded, twoEdges } from './running.js'
 
 const answers = Number(process.env.ANSWERS ?? 400)
-t.setTimeout(180_000 + answers * 10)
+t.setTimeout(1_200_000 + answers * 10)
 const items = 40
 
 const environment = {

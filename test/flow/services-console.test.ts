@@ -29,7 +29,6 @@ t.test('an operator looks after uploads and credits', { skip }, async (t) => {
   await fetch(`${urls.payment}/admin/corrections`, { method: 'POST', headers, body: JSON.stringify(first) })
   const opened = await openBrowser(t)
   const page = await opened.newPage({ viewport: { width: 375, height: 800 } })
-  page.setDefaultTimeout(120_000)
   const wrong: string[] = []
   page.on('pageerror', (error) => wrong.push(error.message))
   page.on('dialog', (dialog) => void dialog.accept())

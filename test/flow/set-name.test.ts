@@ -18,8 +18,6 @@ import { askAt } from '../gateway/rig.js'
 import { someId } from '../source/rig.js'
 import { type Running, run, sluice } from './running.js'
 
-t.setTimeout(300_000)
-
 const adminKey = 'a-key-for-this-test-only'
 const settings = { DEVNET_SEED: 'false', DEVNET_BLOCK_MS: '3600000', ADMIN_API_KEY: adminKey }
 

@@ -74,8 +74,6 @@ async function metric({ urls }: Running, name: string): Promise<number> {
   return lines.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
 }
 
-t.setTimeout(400_000)
-
 t.test('accepted uploads outlive the disk of their machine', radosgwAbsent, async (t) => {
   const server = await startRadosgw()
   t.teardown(() => server.stop())

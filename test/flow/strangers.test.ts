@@ -70,7 +70,6 @@ async function started(t: Test): Promise<Running> {
 
 async function attacked(opened: Browser, url: string, console: string): Promise<Record<string, string>> {
   const page = await opened.newPage()
-  page.setDefaultTimeout(120_000)
   const answer = await page.goto(`${url}?console=${encodeURIComponent(console)}`)
   if (answer?.status() !== 200) throw new Error(`${url}: ${answer?.status()}`)
   await page.waitForFunction('document.title.startsWith("{")')

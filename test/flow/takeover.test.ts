@@ -34,7 +34,6 @@ async function state({ urls }: Running, id: string): Promise<string | undefined>
 }
 
 const lacking = postgresFolder === undefined ? { skip: 'no PostgreSQL here' } : radosgwAbsent
-t.setTimeout(400_000)
 
 /** Settings of machines with a bucket and a database of their own. */
 async function shared(t: Test): Promise<Record<string, string>> {

@@ -16,7 +16,7 @@ import { addressOf, headerOf } from '../signed-item.js'
 import { type Running, run, sluice } from './running.js'
 
 const kills = Number(process.env.KILLS ?? 5)
-t.setTimeout(300_000 + kills * 60_000)
+t.setTimeout(1_200_000 + kills * 60_000)
 const chunkBytes = 5_242_880
 const freeBytes = 1_000_000_000
 /** Receipts until the kill, and the time from there: in both cases up to so much, by chance. */

@@ -69,7 +69,6 @@ t.test('files and a folder go up from a browser', { skip }, async (t) => {
   writeFileSync(`${folder}/site/css/style.css`, 'h1 { color: red }')
   const context = await browser.newContext({ viewport: { width: 375, height: 800 }, acceptDownloads: true })
   const page = await context.newPage()
-  page.setDefaultTimeout(120_000)
   const wrong: string[] = []
   page.on('pageerror', (error) => wrong.push(error.message))
   page.on('console', (message) => {
@@ -239,7 +238,6 @@ t.test('wallets of the browser sign instead', { skip }, async (t) => {
   ]
   for (const { name, address, owner, script } of wallets) {
     const page = await context.newPage()
-    page.setDefaultTimeout(120_000)
     const wrong: string[] = []
     page.on('pageerror', (error) => wrong.push(error.message))
     await page.addInitScript(script)

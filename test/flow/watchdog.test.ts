@@ -14,8 +14,6 @@ const environment = {
   SHUTDOWN_DRAIN_MS: '1000',
 }
 
-t.setTimeout(300_000)
-
 /** Has the thread of this name run a loop without end. */
 function spin(address: string, name: string): Promise<void> {
   return evaluateIn(address, name, 'setTimeout(function endless() { for (;;) {} }, 1)')

@@ -10,14 +10,11 @@ import { random } from '../property.js'
 import { folder, house } from './house.js'
 import { rebuilt, settled, town } from './town.js'
 
-t.setTimeout(900_000)
-
 const child = fileURLToPath(new URL('./killed-ingest.js', import.meta.url))
 /** More of them with KILLS=100. */
 const kills = Number(process.env.KILLS ?? 12)
 
 t.test('killed at any moment of an import, the index is whole, and ends the same', async (t) => {
-  t.setTimeout(600_000)
   const { devnet, bundle, fork } = await town(t)
   const path = folder(t)
   let rows = 0

@@ -19,7 +19,6 @@ async function killed(process: ChildProcess): Promise<void> {
 }
 
 t.test('a bundle at which the program was killed twice is opened after all others', async (t) => {
-  t.setTimeout(180_000)
   const { devnet, bundle } = await town(t)
   const ends: number[] = []
   const mined = async (): Promise<void> => {

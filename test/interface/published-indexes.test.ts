@@ -23,7 +23,7 @@ import { aria, leech } from '../torrent/swarm-rig.js'
 const folder = scratch('bands-flow')
 
 const kills = Number(process.env.KILLS ?? 1)
-t.setTimeout(600_000 + kills * 20_000)
+t.setTimeout(1_200_000 + kills * 20_000)
 
 const quiet = { SERVICES: 'gateway', DEVNET_BLOCK_MS: '0', EDGE_THREADS: '1' }
 

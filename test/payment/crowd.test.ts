@@ -213,101 +213,97 @@ const publicRequests = (antId: string): Readonly<Record<string, PublicRequest>> 
 const isPlain = (path: string): boolean =>
   /^\/(?:v1\/)?(?:price|rates|currencies|countries|info)\b/.test(path)
 
-t.test(
-  `each public route, with ${crowd} of everything that strangers store`,
-  { timeout: 300_000 },
-  async (t) => {
-    const folder = scratch('crowd')
-    const paths = { list: join(folder, 'names'), leases: join(folder, 'leases') }
-    const names = new LeaseRegistry(paths, () => now)
-    t.teardown(() => names.close())
-    const inner = new EmbeddedLedger({
-      path: join(folder, 'ledger'),
-      clock: { ...systemClock, now: () => now },
-    })
-    const { ledger, cost } = counting(inner)
-    const counted: CountedReads[] = []
-    const open: typeof openEnvironment = (...given) => {
-      const one = countedReads(openEnvironment(...given))
-      counted.push(one)
-      return one.environment
-    }
-    const readOfNames = (): number => counted.reduce((sum, { reads }) => sum + reads, 0)
-    const rig = await paymentRig(t, {
-      ledger,
-      names: new LocalNameRegistry(paths, () => now, open),
-      addresses: { arweave: stranger(9) },
-      readers: [
-        { chain: 'arweave', tokens: ['arweave'], find: async () => 'absent', close: async () => undefined },
-      ],
-    })
-    rig.setTime(now)
-    const promotion = { permille: 500, expiresMs: now + 10 ** 9, leastMicroUsd: 0, mostMicroUsd: 10 ** 6 }
-    await rig.service.promotions.declare({
-      code: 'EVERYBODY',
-      ...promotion,
-      usesMax: 10 ** 6,
-      isForNew: false,
-    })
+t.test(`each public route, with ${crowd} of everything that strangers store`, async (t) => {
+  const folder = scratch('crowd')
+  const paths = { list: join(folder, 'names'), leases: join(folder, 'leases') }
+  const names = new LeaseRegistry(paths, () => now)
+  t.teardown(() => names.close())
+  const inner = new EmbeddedLedger({
+    path: join(folder, 'ledger'),
+    clock: { ...systemClock, now: () => now },
+  })
+  const { ledger, cost } = counting(inner)
+  const counted: CountedReads[] = []
+  const open: typeof openEnvironment = (...given) => {
+    const one = countedReads(openEnvironment(...given))
+    counted.push(one)
+    return one.environment
+  }
+  const readOfNames = (): number => counted.reduce((sum, { reads }) => sum + reads, 0)
+  const rig = await paymentRig(t, {
+    ledger,
+    names: new LocalNameRegistry(paths, () => now, open),
+    addresses: { arweave: stranger(9) },
+    readers: [
+      { chain: 'arweave', tokens: ['arweave'], find: async () => 'absent', close: async () => undefined },
+    ],
+  })
+  rig.setTime(now)
+  const promotion = { permille: 500, expiresMs: now + 10 ** 9, leastMicroUsd: 0, mostMicroUsd: 10 ** 6 }
+  await rig.service.promotions.declare({
+    code: 'EVERYBODY',
+    ...promotion,
+    usesMax: 10 ** 6,
+    isForNew: false,
+  })
 
-    const about: readonly Operation[] = rig.service.routes.flatMap((route) => route.about)
-    const keys = about
-      .filter(({ operator }) => operator !== true)
-      .flatMap(({ path, methods = [] }) =>
-        methods.filter((method) => method !== 'HEAD').map((method) => `${method} ${path}`),
-      )
-    await store(inner, 0, ownPage)
-    await sold(names, 0, ownPage)
-    const requests = publicRequests(names.find('n0')?.antId ?? '')
-    const missing = keys.filter((key) => requests[key] === undefined && !isPlain(key.split(' ')[1] ?? ''))
-    t.strictSame(missing, [], 'each path has a request here')
+  const about: readonly Operation[] = rig.service.routes.flatMap((route) => route.about)
+  const keys = about
+    .filter(({ operator }) => operator !== true)
+    .flatMap(({ path, methods = [] }) =>
+      methods.filter((method) => method !== 'HEAD').map((method) => `${method} ${path}`),
+    )
+  await store(inner, 0, ownPage)
+  await sold(names, 0, ownPage)
+  const requests = publicRequests(names.find('n0')?.antId ?? '')
+  const missing = keys.filter((key) => requests[key] === undefined && !isPlain(key.split(' ')[1] ?? ''))
+  t.strictSame(missing, [], 'each path has a request here')
 
-    const ask = ([method, path, body, headers]: PublicRequest) =>
-      method === 'GET' ? rig.get(path, headers) : rig.post(path, body ?? '', headers)
-    const cpuOf = async (one: PublicRequest): Promise<number> => {
-      let least = Number.POSITIVE_INFINITY
-      for (let round = 0; round < 3; round += 1) {
-        const before = process.cpuUsage()
-        for (let at = 0; at < 5; at += 1) await ask(one)
-        const { user, system } = process.cpuUsage(before)
-        least = Math.min(least, (user + system) / 5)
+  const ask = ([method, path, body, headers]: PublicRequest) =>
+    method === 'GET' ? rig.get(path, headers) : rig.post(path, body ?? '', headers)
+  const cpuOf = async (one: PublicRequest): Promise<number> => {
+    let least = Number.POSITIVE_INFINITY
+    for (let round = 0; round < 3; round += 1) {
+      const before = process.cpuUsage()
+      for (let at = 0; at < 5; at += 1) await ask(one)
+      const { user, system } = process.cpuUsage(before)
+      least = Math.min(least, (user + system) / 5)
+    }
+    return least
+  }
+  const measured = async (): Promise<Map<string, { rows: number; cpuUs: number; status: number }>> => {
+    const found = new Map<string, { rows: number; cpuUs: number; status: number }>()
+    for (const [key, one] of Object.entries(requests)) {
+      const { status } = await ask(one)
+      let rows = Number.POSITIVE_INFINITY
+      // What the service does by a timer may fall into one of them.
+      for (let round = 0; round < 2; round += 1) {
+        cost()
+        const before = readOfNames()
+        await ask(one)
+        rows = Math.min(rows, cost() + readOfNames() - before)
       }
-      return least
+      const isTimed = process.env.CROWD !== undefined
+      found.set(key, { rows, status, cpuUs: isTimed ? await cpuOf(one) : 0 })
     }
-    const measured = async (): Promise<Map<string, { rows: number; cpuUs: number; status: number }>> => {
-      const found = new Map<string, { rows: number; cpuUs: number; status: number }>()
-      for (const [key, one] of Object.entries(requests)) {
-        const { status } = await ask(one)
-        let rows = Number.POSITIVE_INFINITY
-        // What the service does by a timer may fall into one of them.
-        for (let round = 0; round < 2; round += 1) {
-          cost()
-          const before = readOfNames()
-          await ask(one)
-          rows = Math.min(rows, cost() + readOfNames() - before)
-        }
-        const isTimed = process.env.CROWD !== undefined
-        found.set(key, { rows, status, cpuUs: isTimed ? await cpuOf(one) : 0 })
-      }
-      return found
-    }
-    // Once for the compiler.
-    await measured()
-    const alone = await measured()
-    await store(inner, ownPage, crowd)
-    await sold(names, ownPage, Math.min(crowd, 5000))
-    const crowded = await measured()
-    for (const [key, { rows, cpuUs, status }] of alone) {
-      const then = crowded.get(key)
-      t.equal(then?.status, status, `${key} answers ${status}`)
-      t.ok((then?.rows ?? 0) <= rows * 1.5, `${key}: ${rows} rows alone, ${then?.rows} in the crowd`)
-      const most = cpuUs * 1.5 + 150
-      t.ok(
-        (then?.cpuUs ?? 0) <= most,
-        `${key}: ${cpuUs | 0} us alone, ${(then?.cpuUs ?? 0) | 0} us in the crowd`,
-      )
-    }
-    t.notOk(isRefusal(await rig.service.credits.price(1)))
-    t.strictSame((await inner.check()).faults, [])
-  },
-)
+    return found
+  }
+  // Once for the compiler.
+  await measured()
+  const alone = await measured()
+  await store(inner, ownPage, crowd)
+  await sold(names, ownPage, Math.min(crowd, 5000))
+  const crowded = await measured()
+  for (const [key, { rows, cpuUs, status }] of alone) {
+    const then = crowded.get(key)
+    t.equal(then?.status, status, `${key} answers ${status}`)
+    t.ok((then?.rows ?? 0) <= rows * 1.5, `${key}: ${rows} rows alone, ${then?.rows} in the crowd`)
+    const most = cpuUs * 1.5 + 150
+    t.ok(
+      (then?.cpuUs ?? 0) <= most,
+      `${key}: ${cpuUs | 0} us alone, ${(then?.cpuUs ?? 0) | 0} us in the crowd`,
+    )
+  }
+  t.notOk(isRefusal(await rig.service.credits.price(1)))
+  t.strictSame((await inner.check()).faults, [])
+})

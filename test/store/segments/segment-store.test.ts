@@ -95,7 +95,7 @@ t.test('everything pinned: new content is refused, and nothing stops', async (t)
 const modelRounds = Number(process.env.MODEL_ROUNDS ?? 12)
 
 t.test('a model: any order of put, get, remove, evict, kill, close, power cut and damage', async (t) => {
-  t.setTimeout(60_000 + modelRounds * 5000)
+  t.setTimeout(1_200_000 + modelRounds * 5000)
   const counts = { kills: 0, closes: 0, cuts: 0, damages: 0 }
   for (let round = 0; round < modelRounds; round += 1) {
     const folder = scratch('segments')

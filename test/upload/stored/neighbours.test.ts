@@ -25,9 +25,6 @@ import { type StoringMachine, storingMachine } from '../stored-rig.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 44))
 const keys = new StoredKeys('p')
-// Beside many others it is slow.
-t.setTimeout(120_000)
-
 /** An item that its owner signed. */
 function signed(sizeBytes: number): MadeItem & { readonly payload: Buffer } {
   const made = madeItem(200)

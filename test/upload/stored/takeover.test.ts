@@ -7,9 +7,6 @@ import { eventually } from '../../eventually.js'
 import { scratch } from '../../scratch.js'
 import { groupsOf, type MachineOptions, release, type StoringMachine, storingMachine } from '../stored-rig.js'
 
-// Beside many others it is slow.
-t.setTimeout(120_000)
-
 /** What is known of machines that are gone: by the test. */
 interface Watched extends MachineOptions {
   readonly gone: Set<string>
