@@ -81,6 +81,11 @@ export type Posted = 'accepted' | 'known'
 export interface TransactionOptions extends Partial<Requester> {
   /** Verify the owner's signature too (default). Old transactions carry all their data in it: up to 10 MiB are hashed. */
   readonly signed?: boolean
+  /**
+   * No more is read than a header without data takes, 128 KiB: `too-large` where nodes send data with it. They do so with
+   * format 1 alone, so that says nothing against a node.
+   */
+  readonly withoutData?: boolean
 }
 
 declare const brand: unique symbol

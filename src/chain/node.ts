@@ -18,6 +18,8 @@ export interface NodeRequest {
   /** JSON to post; absent: a GET. */
   readonly post?: string
   readonly maxBytes: number
+  /** The refusal of an answer beyond that; absent: one that names the node. */
+  readonly whenLarger?: Refusal
 }
 
 /** An answer read to its end. */
@@ -127,11 +129,13 @@ export class Node implements NodeHealth {
     const announced = sizeBytes ?? 0
     if (statusCode === 200 && announced > question.maxBytes) {
       discard(body)
-      return refuse('too-large', 'upstream', `${this.name} announces ${announced} bytes`)
+      return (
+        question.whenLarger ?? refuse('too-large', 'upstream', `${this.name} announces ${announced} bytes`)
+      )
     }
     const type = headers['content-type']
     const contentType = typeof type === 'string' ? type : undefined
-    return { contentType, sizeBytes, ...this.#reader(statusCode, body, question.maxBytes, signal) }
+    return { contentType, sizeBytes, ...this.#reader(statusCode, body, question, signal) }
   }
 
   async #send(question: NodeRequest, signal?: AbortSignal): Promise<Head | Refusal | 'closed'> {
@@ -156,7 +160,8 @@ export class Node implements NodeHealth {
     }
   }
 
-  #reader(status: number, body: Body, maxBytes: number, signal?: AbortSignal): Reading {
+  #reader(status: number, body: Body, question: NodeRequest, signal?: AbortSignal): Reading {
+    const { maxBytes, whenLarger } = question
     const source: AsyncIterator<Buffer> = body[Symbol.asyncIterator]()
     const pace = new SenderPace({ stallMs: this.#options.stallMs, bytesPerSecondMin }, this.#clock)
     let taken = 0
@@ -177,7 +182,9 @@ export class Node implements NodeHealth {
       if (outcome.done === true) return end()
       taken += outcome.value.length
       if (taken > maxBytes && status === 200) {
-        return end(refuse('too-large', 'upstream', `${this.name} sends more than was requested`))
+        return end(
+          whenLarger ?? refuse('too-large', 'upstream', `${this.name} sends more than was requested`),
+        )
       }
       // A long body of an error says no more than its status, so the rest is discarded.
       if (taken > maxBytes) {

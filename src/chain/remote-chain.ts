@@ -34,6 +34,11 @@ import { absenceRefusal, readChunkPosted, readTransactionPosted } from './verdic
 /** Largest answers, in bytes of JSON or text. A block of the first protocol lists its hashes. */
 const limit = { word: 1_000, record: 16 << 20 }
 
+/** The most that a header of format 2 takes: 4,096 tags (`parseTransaction`), each with the names of its JSON. */
+const headerMaxBytes = 128 * 1024
+
+const withData = refuse('too-large', 'upstream', 'nodes send this transaction with its data')
+
 /** Large answers (`Node.ask`) that are read at once: each takes some times its size until it is parsed. */
 const largeMax = 4
 
@@ -130,9 +135,12 @@ export class RemoteChain implements Chain {
 
   transaction(
     id: Id,
-    { signed = true, ...requester }: TransactionOptions = {},
+    { signed = true, withoutData = false, ...requester }: TransactionOptions = {},
   ): Promise<Transaction | Refusal> {
-    return this.#get(`/tx/${id}`, limit.record, transactionRead(id, signed), requester)
+    const bound = withoutData
+      ? { maxBytes: headerMaxBytes, whenLarger: withData }
+      : { maxBytes: limit.record }
+    return this.#ask({ path: `/tx/${id}`, ...bound }, transactionRead(id, signed), requester)
   }
 
   async agreedTransaction(id: Id, requester?: Requester): Promise<Transaction | Refusal> {
@@ -318,7 +326,12 @@ export class RemoteChain implements Chain {
       node.underWay -= 1
     })
     if (!isRefusal(outcome) || outcome.refused === 'unknown') this.#nodeOrder.succeeded(node)
-    else if (outcome !== gaveUp && outcome.refused !== 'malformed' && !isUnproven(outcome)) {
+    else if (
+      outcome !== gaveUp &&
+      outcome !== withData &&
+      outcome.refused !== 'malformed' &&
+      !isUnproven(outcome)
+    ) {
       this.#nodeOrder.failed(node, this.#clock.monotonic())
     }
     return outcome

@@ -338,6 +338,33 @@ t.test('an answer beyond its bound is refused, announced or not', async (t) => {
   t.equal(refusal(await chainOf(t, [chunked.url]).height()), 'too-large')
 })
 
+t.test('a header that comes with data is left, and says nothing against the node', async (t) => {
+  const path = `/tx/${id}`
+  const json = JSON.stringify({ format: 1, id, data: 'A'.repeat(12_000_000), data_size: '9000000' })
+  let announced = 0
+  let sent = 0
+  const node = await nodeThat(t, (request, response) => {
+    if (request.url !== path) {
+      response.end('7')
+      return
+    }
+    if (announced > 0) response.setHeader('content-length', announced)
+    for (let at = 0; at < json.length; at += 65_536) response.write(json.slice(at, at + 65_536))
+    response.end()
+    sent += 1
+  })
+  const spare = await nodeWith(t, { '/height': '8' })
+  for (announced of [0, json.length]) {
+    const chain = chainOf(t, [node.url, spare.url], { attemptsMax: 1 })
+    for (let time = 0; time < 5; time += 1) {
+      const given = await chain.transaction(id, { signed: false, withoutData: true })
+      t.equal(refusal(given), 'too-large')
+    }
+    t.equal(await chain.height(), 7, 'it is still the first of the nodes')
+  }
+  t.equal(sent, 10)
+})
+
 t.test('a caller that gives up releases its slot at once', async (t) => {
   const silent = await nodeThat(t, () => undefined)
   const chain = chainOf(t, [silent.url], { callsMax: 1, waitingMax: 1 })

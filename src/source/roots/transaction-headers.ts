@@ -55,11 +55,11 @@ export class Transactions {
     return isRefusal(found) ? found : found.header
   }
 
-  async #read(id: Id, requester: Requester): Promise<Read | Refusal> {
+  async #read(id: Id, requester: Requester, withoutData = false): Promise<Read | Refusal> {
     const known = this.#headers.get(id)
     if (known !== undefined) return { header: known }
     // Verified here, since a large format-1 header comes without the data that its signature covers.
-    const answer = await this.chain.transaction(id, { signed: false, ...requester })
+    const answer = await this.chain.transaction(id, { signed: false, withoutData, ...requester })
     if (isRefusal(answer)) return answer
     const transaction = answer.format === 2 ? { ...answer, data: nothing } : answer
     if (transaction.format === 1 && transaction.data.length < transaction.dataSize)
@@ -110,13 +110,15 @@ export class Transactions {
 
   /**
    * Where the data of `id` lies, with the data root that its owner signed. `unknown` also for transactions without a signed
-   * data root (format 1): their data cannot be proven chunk by chunk.
+   * data root (format 1): their data cannot be proven chunk by chunk. Nodes send that data with the header, up to 13 MB. None of
+   * it is read, since whoever names a root for an item would set that off with each request.
    */
   async place(id: Id, requester: Requester): Promise<RootPlace | Refusal> {
     const known = this.#places.get(id)
     if (known !== undefined) return known
-    const header = await this.header(id, requester)
-    return isRefusal(header) ? header : this.placeOf(header, requester)
+    const found = await this.#read(id, requester, true)
+    if (!isRefusal(found)) return this.placeOf(found.header, requester)
+    return found.refused === 'too-large' ? unknownEverywhere() : found
   }
 
   /** The same, where its header is known. */

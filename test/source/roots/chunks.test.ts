@@ -259,6 +259,30 @@ t.test('data of format 1 that came with its header is not fetched again', async 
   t.strictSame(calls, ['transaction', 'transaction'], 'the header is another one each time')
 })
 
+t.test('no data is read with the header of a root that somebody named', async (t) => {
+  const { chain, devnet, payer, post } = await weave(t)
+  const rootId = await postedOld(payer, devnet.url, randomBytes(300_000))
+  devnet.mine()
+  const read: number[] = []
+  const counted = changed(chain, {
+    async transaction(...given) {
+      const tx = await chain.transaction(...given)
+      if (!isRefusal(tx)) read.push(tx.data.length)
+      return tx
+    },
+  })
+  const [, aware] = sourcesOf(counted)
+  for (let time = 0; time < 3; time += 1) {
+    const found = await aware.open(wantedOf(item(randomBytes(9)).id, { rootId }), never)
+    t.match(found, { refused: 'unknown' })
+  }
+  t.strictSame(read, [])
+  const bundled = item(randomBytes(5000))
+  const bundleId = await post(encodeBundle([bundled]), bundleTags)
+  const found = await aware.open(wantedOf(bundled.id, { rootId: bundleId }), never)
+  t.strictSame(await taken(found), bundled.payload)
+})
+
 t.test('a false header under a true id lasts no longer than the request that it came for', async (t) => {
   const { chain, devnet, payer, post } = await weave(t)
   const data = randomBytes(5000)
