@@ -7,6 +7,7 @@ import { networks } from '../client/client.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { type Id, parseId } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
+import { isUnsureAbsence } from '../format/unsure-absence.js'
 import { contentFinding, type Judge, judgeOfItem, judgeOfTransaction } from './content-judge.js'
 import { exitCode } from './exit-code.js'
 import { oneLine } from './one-line.js'
@@ -94,7 +95,8 @@ async function judged({ id, gateway, node }: Question): Promise<number> {
     process.stderr.write(
       `sluice verify: ${gateway} answered ${response.status}: ${oneLine((await response.text()).slice(0, 200))}\n`,
     )
-    return response.status === 404 ? exitCode.notFound : exitCode.failed
+    const isAbsent = response.status === 404 && !isUnsureAbsence(404, response.headers.get('retry-after'))
+    return isAbsent ? exitCode.notFound : exitCode.failed
   }
   const header = (name: string): string | undefined => response.headers.get(name) ?? undefined
   const answer: SignedAnswer = { status: response.status, header, method: 'GET', path }

@@ -9,6 +9,7 @@ import { Gateways } from '../../src/client/fetch/gateways.js'
 import { type Finding, ProvingFetcher } from '../../src/client/fetch/index.js'
 import { manifestTarget } from '../../src/client/fetch/manifest-target.js'
 import { chainLayer } from '../../src/client/folder-index.js'
+import { DriveIndex } from '../../src/client/fs/drive-index.js'
 import { type ListedItem, readEntity } from '../../src/client/fs/entities.js'
 import { Drives } from '../../src/client/fs/index.js'
 import { readFolder } from '../../src/client/node/index.js'
@@ -321,6 +322,22 @@ t.test('a service or gateway that answers a byte at a time is left', async (t) =
   t.equal(await codeOf(client.upload({ data: 'x' })), 'unavailable')
   const fetcher = new ProvingFetcher({ gatewayUrls: [url], patienceMs: 300 })
   t.equal(await codeOf(fetcher.fetch(id)), 'unavailable')
+})
+
+t.test('an id that is not known for now is no absence', async (t) => {
+  for (const [headers, code] of [
+    [{}, 'not-found'],
+    [{ 'retry-after': '10' }, 'unavailable'],
+  ] as const) {
+    const { url } = await serving(t, () => ({ status: 404, headers }))
+    const fetcher = new ProvingFetcher({ gatewayUrls: [url] })
+    t.equal(await codeOf(fetcher.fetch(id)), code, 'a whole')
+    t.equal(await codeOf(fetcher.fetch(id, { range: { start: 1 } })), code, 'a range')
+    const lines = new Gateways({ gatewayUrls: [url], fetch })
+    t.equal(await codeOf(lines.whole(`${url}/raw/${id}`, 1000)), code, 'by a fetch that was given')
+    const index = new DriveIndex(url, fetch)
+    t.equal(await codeOf(index.content(id)), code, 'a file of a drive')
+  }
 })
 
 t.test('a gateway that falls silent is passed over', async (t) => {

@@ -1,5 +1,6 @@
 import { Gathered } from '../../format/gathered.js'
 import { parsedJson } from '../../format/json.js'
+import { isUnsureAbsence } from '../../format/unsure-absence.js'
 import { ClientError, type ErrorCode } from '../errors.js'
 import { isHashNative } from '../hash.js'
 import { usualFetch } from '../platform-fetch.js'
@@ -121,7 +122,7 @@ export class Gateways {
     }
     if (accepted.includes(response.status)) return response
     await response.body?.cancel()
-    throw refused(url, response.status)
+    throw refused(url, response)
   }
 
   /** A request for a whole content of at most `bytesMax` bytes. Rejects for every status but 200. */
@@ -135,7 +136,7 @@ export class Gateways {
     }
     if (answer.status === 200) return answer
     await answer.drop()
-    throw refused(url, answer.status)
+    throw refused(url, answer)
   }
 
   /** What is faster than `fetch`, where that is the platform's own and has something faster beside it. */
@@ -205,13 +206,15 @@ export class Gateways {
   }
 }
 
-function refused(url: string, status: number): ClientError {
+/** Not known for now is no absence: the next request may get the content, as after 503. */
+function refused(url: string, { status, headers }: Pick<Response, 'status' | 'headers'>): ClientError {
   const codes = new Map<number, ErrorCode>([
     [402, 'payment-required'],
     [404, 'not-found'],
     [429, 'rate-limited'],
   ])
-  const code = codes.get(status) ?? 'unavailable'
+  const isUnsure = isUnsureAbsence(status, headers.get('retry-after'))
+  const code = (isUnsure ? undefined : codes.get(status)) ?? 'unavailable'
   return new ClientError(code, `${url} answered ${status}`, 'try again later, or another gateway', { status })
 }
 

@@ -1,5 +1,6 @@
 import { Gathered } from '../../format/gathered.js'
 import { parsedJson } from '../../format/json.js'
+import { isUnsureAbsence } from '../../format/unsure-absence.js'
 import { textOfBytes } from '../bytes.js'
 import { ClientError } from '../errors.js'
 import { answerBounds, type FetchLike } from '../service.js'
@@ -109,7 +110,7 @@ export class DriveIndex {
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ query, variables }),
     })
-    if (response.status !== 200) throw this.#failed(response.status)
+    if (response.status !== 200) throw this.#failed(response)
     return this.#answerOf(await this.#held(response, answerBytesMax, 'an answer to a query'))
   }
 
@@ -125,8 +126,9 @@ export class DriveIndex {
     throw new ClientError('malformed-answer', found, 'check the address of the gateway')
   }
 
-  #failed(status: number): ClientError {
-    const code = status === 404 ? 'not-found' : status === 429 ? 'rate-limited' : 'unavailable'
+  #failed({ status, headers }: Response): ClientError {
+    const isAbsent = status === 404 && !isUnsureAbsence(status, headers.get('retry-after'))
+    const code = isAbsent ? 'not-found' : status === 429 ? 'rate-limited' : 'unavailable'
     return new ClientError(code, `${this.gatewayUrl} answered ${status}`, 'try again, or another gateway', {
       status,
     })
@@ -137,7 +139,7 @@ export class DriveIndex {
     const response = await this.fetcher(`${this.gatewayUrl}/raw/${id}`, {})
     if (response.status === 200) return response
     await response.body?.cancel()
-    throw this.#failed(response.status)
+    throw this.#failed(response)
   }
 
   /** The same at once: for what is short. Encrypted content proves itself. */

@@ -6,9 +6,10 @@ import { textOfBytes } from '../../format/bytes.js'
 import { Gathered } from '../../format/gathered.js'
 import { type Id, parseId } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { isUnsureAbsence } from '../../format/unsure-absence.js'
 import { unknownForNow } from '../refusals.js'
 import type { Hints, Provenance } from '../source-messages.js'
-import { isUnsure, type OwnName, readAnswerHeaders, trailHeaders } from '../upstream/gateway-headers.js'
+import { type OwnName, readAnswerHeaders, trailHeaders } from '../upstream/gateway-headers.js'
 import { isConfined, passed, type TrailRules, trailKey } from '../upstream/trail.js'
 import type { UpstreamAnswer } from '../upstream/upstream-answer.js'
 import { UpstreamClient } from '../upstream/upstream-client.js'
@@ -135,7 +136,7 @@ export class GatewayRoots implements RootLookup {
     if (isRefusal(head)) return 'away'
     head.drop()
     if (head.statusCode === 429 || head.statusCode >= 500) return 'refused'
-    if (head.statusCode === 404 && isUnsure(head.headers)) return 'unsure'
+    if (isUnsureAbsence(head.statusCode, head.headers['retry-after'])) return 'unsure'
     const { hints } = readAnswerHeaders(head.headers)
     if (hints.rootId !== undefined && hints.itemOffset !== undefined) return hints
     for (const path of offsetPaths) {

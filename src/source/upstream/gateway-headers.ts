@@ -124,11 +124,6 @@ function plain(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' && /^[\x20-\x7e]{1,255}$/.test(value) ? value : undefined
 }
 
-/** Whether a gateway that does not know an id has not looked everywhere (`unknownForNow`): nobody may keep its absence. */
-export function isUnsure(lines: HeaderLines): boolean {
-  return lines['retry-after'] !== undefined
-}
-
 /** Reads an answer's headers under both spellings. Whatever is malformed counts as not sent. */
 export function readAnswerHeaders(lines: HeaderLines): AnswerHeaders {
   const contentType = plain(lines['content-type'])

@@ -2,6 +2,7 @@ import type { Clock } from '../../actor/clock.js'
 import type { Release } from '../../actor/fair-slots.js'
 import { type AnySignal, LazySignal } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { isUnsureAbsence } from '../../format/unsure-absence.js'
 import type { Writable } from '../../format/writable.js'
 import { unknownEverywhere, unknownForNow } from '../refusals.js'
 import type { Found, Wanted } from '../source.js'
@@ -11,7 +12,6 @@ import { cut } from './cut.js'
 import {
   type HeaderLines,
   hintHeaders,
-  isUnsure,
   isUsual,
   type OwnName,
   readAnswerHeaders,
@@ -181,7 +181,7 @@ export class RawClient {
       return { ...refuse('upstream', 'upstream', `${url}: ${message}`), answered: true }
     }
     if (statusCode === 404 || statusCode === 410)
-      return isUnsure(headers) ? unknownForNow() : unknownEverywhere()
+      return isUnsureAbsence(statusCode, headers['retry-after']) ? unknownForNow() : unknownEverywhere()
     if (statusCode === 416 && requested !== undefined) {
       return refuse('unsatisfiable', 'client', 'the range is outside of the content')
     }

@@ -192,17 +192,19 @@ t.test('while no gateway is called after failures nothing is an absence, and tha
 })
 
 t.test('a gateway that has not looked everywhere knows of no absence', async (t) => {
-  let isSure = false
-  const server = await upstream((_, response) => {
-    if (!isSure) response.setHeader('Retry-After', '10')
-    response.writeHead(404).end()
-  })
-  const roots = new GatewayRoots(options([server.url]), handClock())
-  const id = someId()
-  t.match(await roots.find(id, trail, never), unsure)
-  isSure = true
-  t.equal(await roots.find(id, trail, never), undefined, 'it was not remembered')
-  await Promise.all([roots.close(), server.close()])
+  for (const status of [404, 410]) {
+    let isSure = false
+    const server = await upstream((_, response) => {
+      if (!isSure) response.setHeader('Retry-After', '10')
+      response.writeHead(status).end()
+    })
+    const roots = new GatewayRoots(options([server.url]), handClock())
+    const id = someId()
+    t.match(await roots.find(id, trail, never), unsure)
+    isSure = true
+    t.equal(await roots.find(id, trail, never), undefined, 'it was not remembered')
+    await Promise.all([roots.close(), server.close()])
+  }
 })
 
 t.test('a gateway that fails is not asked for a while', (t) => {

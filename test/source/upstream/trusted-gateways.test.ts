@@ -145,6 +145,7 @@ t.test('statuses: only 404 and its like mean unknown', async (t) => {
     [404, 'unknown'],
     [404, 'unsure', { 'retry-after': '10' }],
     [410, 'unknown'],
+    [410, 'unsure', { 'retry-after': '10' }],
     [500, 'upstream'],
     [429, 'upstream'],
     [302, 'upstream'],
