@@ -7,6 +7,7 @@ import { isMissing } from '../store/blobs.js'
 import { isNearAddress } from '../torrent/compact-peers.js'
 import type { Dht } from '../torrent/dht.js'
 import { Download, type DownloadOptions } from '../torrent/download.js'
+import { trackerOf } from '../torrent/named-tracker.js'
 import type { Torrent } from '../torrent/torrent.js'
 import { readTorrent, torrentFileMaxBytes } from '../torrent/torrent-reader.js'
 import { announceTo } from '../torrent/tracker-client.js'
@@ -146,7 +147,7 @@ export class BandFetch {
     const isNear = isNearAddress(new URL(url).hostname)
     const download = new Download(torrent, this.folder, { ...options, isNear }, clock, peerId, web)
     this.#download = download
-    const trackers = [`${url}/indexes/announce`, ...this.parts.trackers]
+    const trackers = [trackerOf(url), ...this.parts.trackers]
     for (const tracker of trackers) void this.#ask(tracker, torrent, download)
     try {
       return (await download.run())

@@ -18,7 +18,7 @@ export interface BandsThread {
   readonly publish: Omit<PublishOptions, 'publisher' | 'torrentsPath' | 'trackers'>
   /** Undefined: bands are offered without torrents. Else trackers to be named in .torrent files. */
   readonly trackers?: readonly string[]
-  /** The tracker of this gateway, for magnets. Undefined: no host is set. .torrent files name it by the host of the request. */
+  /** The tracker of this gateway, for magnets. Undefined: no host is set. */
   readonly ownTracker?: string | undefined
   readonly build: Omit<RootBuildOptions, 'publisher'>
   /** Undefined: no Parquet bands are built here. */

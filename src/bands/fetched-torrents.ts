@@ -1,15 +1,11 @@
 import { mkdir, readdir, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isMissing } from '../store/blobs.js'
+import { trackerOf } from '../torrent/named-tracker.js'
 import type { SeededTorrent } from '../torrent/swarm.js'
 import type { StoredBand } from './publication.js'
 import type { Fetched } from './subscription.js'
 import { bandKey, type Listing } from './wanted-bands.js'
-
-/** The tracker of a publisher, by the address of its own routes. */
-export function trackerOf(url: string): string {
-  return `${url}/indexes/announce`
-}
 
 /** The .torrent files of bands that were fetched, below `DATA_PATH/bands/subscribed/torrents`: needed to seed them. */
 export class FetchedTorrents {

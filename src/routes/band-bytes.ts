@@ -11,7 +11,6 @@ import { type Plan, type Planned, plan, readConditions } from '../gateway/plan.j
 import { send } from '../gateway/send.js'
 import { enter } from '../gateway/steps.js'
 import type { Reply, Request, SplitHead } from '../http/exchange.js'
-import { ownOrigin } from '../http/own-origin.js'
 import { answerSmall, noStore } from '../http/small-answer.js'
 import { splitHeadOf } from '../http/write-head.js'
 import { idLead } from '../serving/cors.js'
@@ -23,14 +22,12 @@ import type { Content } from '../store/content.js'
 import { isSameFile, stampOf } from '../store/file-stamp.js'
 import type { FileContent } from '../store/mapped.js'
 import { PrefixedContent } from '../store/prefixed.js'
-import { torrentHeadMaxBytes, withTracker } from '../torrent/named-tracker.js'
+import { torrentHeadMaxBytes, trackerOf, withTracker } from '../torrent/named-tracker.js'
 
 export interface IndexParts extends Offered, StatementParts {
   readonly requestLog: RequestLog
   readonly admission?: Admission | undefined
   readonly guard?: Guard | undefined
-  /** The protocol of the clients' requests. */
-  readonly protocol: 'http' | 'https'
 }
 
 /** One request to these routes. */
@@ -96,7 +93,7 @@ export class BandBytes {
     return this.#send(ask, zeros(bytes), { type: octets, caching: this.#metered(forever) })
   }
 
-  /** The .torrent file of an infohash that is offered, with the tracker of this gateway as the client calls it. Free. */
+  /** The .torrent file of an infohash that is offered, with the tracker of this gateway where its host is set. Free. */
   async torrent(ask: Ask, infohash: string): Promise<void> {
     const content = this.parts.files.open(`${this.parts.offers.root}/torrents/${infohash}.torrent`)
     if (content === undefined || content.sizeBytes > torrentMaxBytes || content.sizeBytes === 0) {
@@ -104,17 +101,10 @@ export class BandBytes {
       return updating(ask)
     }
     const about = { type: 'application/x-bittorrent', caching: 'public, max-age=86400' }
-    return this.#send(ask, await named(content, this.tracker(ask)), { ...about, isFree: true })
-  }
-
-  /** The address of the tracker of this gateway, as the client calls it. */
-  tracker(ask: Ask): string {
-    return `${this.origin(ask)}${this.parts.vocabulary.pathPrefix}/indexes/announce`
-  }
-
-  /** This gateway's address as the client calls it. */
-  origin({ request }: Ask): string {
-    return ownOrigin(request, this.parts.protocol)
+    const { origin, vocabulary } = this.parts
+    const whole =
+      origin === undefined ? content : await named(content, trackerOf(origin + vocabulary.pathPrefix))
+    return this.#send(ask, whole, { ...about, isFree: true })
   }
 
   /** Opens the file that was hashed; undefined where it was replaced meanwhile. */

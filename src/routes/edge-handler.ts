@@ -107,11 +107,10 @@ class EdgeHandler implements RequestHandler {
       vocabulary.pathPrefix,
     )
     const { routes = [], offered } = parts
-    const protocol = parts.hostNames?.hosts.protocol ?? 'http'
     this.#router = new Router(
       [
         ...routes,
-        ...(offered === undefined ? [] : indexRoutes({ ...parts, ...offered, requestLog, protocol })),
+        ...(offered === undefined ? [] : indexRoutes({ ...parts, ...offered, requestLog })),
         ...docsRoutes(() => this.#operations, { ...gatewayService, release: options.release }),
       ],
       gatewayParameters,

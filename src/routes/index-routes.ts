@@ -144,14 +144,10 @@ class IndexRoutes {
       missing(ask)
       return
     }
-    const { gateway, pathPrefix } = this.parts.vocabulary
-    const body = Buffer.from(
-      feedOf(offer.document, index, {
-        pathPrefix,
-        tracker: this.#bytes.tracker(ask),
-        origin: this.#bytes.origin(ask),
-      }),
-    )
+    const { origin, vocabulary } = this.parts
+    const { gateway, pathPrefix } = vocabulary
+    const places = origin === undefined ? { pathPrefix } : { pathPrefix, origin }
+    const body = Buffer.from(feedOf(offer.document, index, places))
     const about: Line[] = [[`${gateway}Index-Feed`, offer.sha256]]
     this.#small(ask, { type: 'application/rss+xml; charset=utf-8', body, sha256: undefined, about })
   }

@@ -2,8 +2,9 @@ import { join } from 'node:path'
 import { type Vocabulary, vocabularies } from '../attest/vocabulary.js'
 import type { BandsReading, BandsThread } from '../bands/bands-thread.js'
 import { ownDomain, peerDomain, rootTxKind } from '../bands/publication.js'
+import { trackerOf } from '../torrent/named-tracker.js'
 import { folders } from './folders.js'
-import { hostProtocol, ownHosts } from './host-names.js'
+import { ownHosts, publicOrigin } from './host-names.js'
 import { signingKey } from './key-paths.js'
 import type { Settings } from './thread-settings.js'
 
@@ -27,15 +28,11 @@ export function needsSwarm({ swarm }: Settings<'swarm'>): boolean {
   return swarm.seed || swarm.subscriptions.length > 0
 }
 
-/** The tracker as everybody reaches it; undefined where no host is set. On devnet the port belongs to the address, too. */
+/** The tracker as everybody reaches it; undefined where the operator set no host. */
 function ownTracker(config: Settings<'names' | 'server'>): string | undefined {
-  const [host] = ownHosts(config)
   const { server } = config
-  const isUnknown = server.network === 'devnet' && server.port === 0
-  if (host === undefined || isUnknown) return undefined
-  const port = server.network === 'devnet' ? `:${server.port}` : ''
-  const { pathPrefix } = vocabularies[server.vocabulary]
-  return `${hostProtocol(config)}://${host}${port}${pathPrefix}/indexes/announce`
+  const origin = publicOrigin(config, server.port, ownHosts(config))
+  return origin && trackerOf(origin + vocabularies[server.vocabulary].pathPrefix)
 }
 
 /** What the thread that builds and publishes bands is started with; undefined where nothing is published. */

@@ -26,6 +26,26 @@ export function ownHosts({ names }: Settings<'names'>): string[] {
   return names.rootHosts.map((host) => host.toLowerCase())
 }
 
+/** The same; on devnet `localhost` where the operator named none. */
+function servedHosts(config: Settings<'names' | 'server'>): string[] {
+  const named = ownHosts(config)
+  return named.length === 0 && config.server.network === 'devnet' ? ['localhost'] : named
+}
+
+/**
+ * This gateway's address as everybody reaches it, by the first of its hosts, whatever host a request names. On devnet the port
+ * belongs to it. Undefined where there is no host, or a port that is not known yet (0).
+ */
+export function publicOrigin(
+  config: Settings<'names' | 'server'>,
+  port: number,
+  [host] = servedHosts(config),
+): string | undefined {
+  const isDevnet = config.server.network === 'devnet'
+  if (host === undefined || (isDevnet && port === 0)) return undefined
+  return `${hostProtocol(config)}://${host}${isDevnet ? `:${port}` : ''}`
+}
+
 /** Folder of the names of this machine. */
 export function namesFolder(root: string): string {
   return join(root, 'names')
@@ -73,10 +93,8 @@ export function namesOptions(config: Settings<'names' | 'server'>): NamesThread 
 
 /** What host names mean. Undefined: the operator named no host, and everything is answered by its path. */
 export function hostOptions(config: Settings<'names' | 'server'>, ownPort: number): HostOptions | undefined {
-  const { names, server } = config
-  const isDevnet = server.network === 'devnet'
-  const named = ownHosts(config)
-  const rootHosts = named.length === 0 && isDevnet ? ['localhost'] : named
+  const { names } = config
+  const rootHosts = servedHosts(config)
   if (rootHosts.length === 0) return undefined
   const apexId = parseId(names.apexId ?? '')
   const notFoundId = parseId(names.notFoundId ?? '')
@@ -86,7 +104,7 @@ export function hostOptions(config: Settings<'names' | 'server'>, ownPort: numbe
     protocol: hostProtocol(config),
     ownPort,
     // On a developer's machine tools use localhost or 127.0.0.1, and few of them can resolve names below localhost.
-    sandboxBareHosts: named.length > 0,
+    sandboxBareHosts: names.rootHosts.length > 0,
     ...(apexId === undefined ? {} : { apexId }),
     apexNames: names.apexNames.flatMap((one) => parseName(one) ?? []),
     apexMaxSeconds: names.apexMaxAge,

@@ -8,6 +8,11 @@ const dictionaryEnd = Buffer.from('e')
 /** What readers of a publication document accept. */
 const magnetMax = 4096
 
+/** The tracker of a gateway, by the address of its own routes. */
+export function trackerOf(url: string): string {
+  return `${url}/indexes/announce`
+}
+
 /** The beginning of a .torrent file, and from which byte of the stored one it goes on. */
 export interface TorrentHead {
   readonly bytes: Buffer

@@ -5,6 +5,7 @@ import { silentLog } from '../../src/actor/log.js'
 import { loadSigningKey } from '../../src/attest/keys.js'
 import { BandStore } from '../../src/bands/band-store.js'
 import { measureDigests } from '../../src/bands/measure.js'
+import { measureTorrent } from '../../src/bands/measure-torrent.js'
 import { ownDomain } from '../../src/bands/publication.js'
 import { Publisher, type PublishOptions } from '../../src/bands/publisher.js'
 import { rootTxBands } from '../../src/bands/root-band.js'
@@ -46,6 +47,7 @@ export async function house(given: Partial<PublishOptions> = {}, clock: Clock = 
   const bandStore = new BandStore(join(root, 'bands'))
   await bandStore.prepare()
   const key = loadSigningKey({ keyFile: join(root, 'key.pem') })
+  const torrentsPath = join(bandStore.root, 'torrents')
   const options: PublishOptions = {
     publisher: key.solanaAddress,
     domain: ownDomain,
@@ -53,8 +55,12 @@ export async function house(given: Partial<PublishOptions> = {}, clock: Clock = 
     ttlMs: 86_400_000,
     graceMs: 300_000,
     ...given,
+    ...(given.trackers === undefined ? {} : { torrentsPath }),
   }
+  const { pathPrefix, trackers = [] } = options
+  const measure =
+    given.trackers === undefined ? measureDigests : measureTorrent({ torrentsPath, pathPrefix, trackers })
   const open = (): Publisher =>
-    new Publisher(bandStore, [rootTxBands], measureDigests, key, clock, silentLog, options)
+    new Publisher(bandStore, [rootTxBands], measure, key, clock, silentLog, options)
   return { root, bandStore, key, open, publisher: open() }
 }

@@ -30,15 +30,24 @@ function impatient() {
   return { ...systemClock, monotonic: tick }
 }
 
-async function open(t: Test, admission?: Admission, guard?: Guard) {
-  const built = await house()
+interface Choices {
+  readonly admission?: Admission
+  readonly guard?: Guard
+  /** This gateway's address, where its host is set. */
+  readonly origin?: string
+  /** Those that stand in .torrent files as they are stored; absent: there are no torrents. */
+  readonly trackers?: readonly string[]
+}
+
+async function open(t: Test, { admission, guard, origin, trackers }: Choices = {}) {
+  const built = await house(trackers === undefined ? {} : { trackers })
   const folder = await shelveBand(built.bandStore, 'd-h0-tip-11aa22bb-0123456789ab', span(0, 40))
   const files = new MappedFiles({ mappedMaxBytes: 2 ** 28, filesMax: 600, believeMs: 0 }, systemClock)
   const offers = new OfferReader(built.bandStore.root, impatient())
   const gateway = await stage({
     parts: {
       signer: createSigner(built.key, { bindRequest: true }),
-      offered: { offers, files },
+      offered: { offers, files, ...(origin === undefined ? {} : { origin }) },
       ...(admission === undefined ? {} : { admission }),
       ...(guard === undefined ? {} : { guard }),
     },
@@ -258,15 +267,39 @@ t.test('a changed file is not sent until it is published again', async (t) => {
 })
 
 t.test('a feed for torrent clients, told to be of this document', async (t) => {
-  const { gateway, publisher } = await open(t)
+  const origin = 'https://gateway.example'
+  const { gateway, publisher } = await open(t, { origin })
   await publisher.publish()
   const answer = await gateway.ask(`${base}/feed/root-tx-index.xml`)
   t.equal(answer.status, 200)
   t.match(answer.body.toString(), /<rss version="2\.0">.*<ttl>30<\/ttl>.*d-h0-tip-11aa22bb-0123456789ab/s)
-  t.match(answer.body.toString(), `<link>${gateway.url}${bandPath}/</link>`, 'absolute, as RSS asks for')
+  t.match(answer.body.toString(), `<link>${origin}${bandPath}/</link>`, 'absolute, as RSS asks for')
   const { etag } = (await gateway.ask(base)).headers
   t.equal(`"${answer.headers['x-gateway-index-feed']}"`, etag)
   t.match(answer.headers['signature-input'], /"x-gateway-index-feed"/)
+})
+
+t.test('what a request names as its host is in no torrent and in no feed', async (t) => {
+  const trackers = ['udp://tracker.example:6969']
+  for (const [origin, named] of [
+    [undefined, trackers],
+    ['https://gateway.example', ['https://gateway.example/gateway/indexes/announce', ...trackers]],
+  ] as const) {
+    const { gateway, publisher, offers } = await open(t, { trackers, ...(origin && { origin }) })
+    await publisher.publish()
+    const [infohash = ''] = offers.current()?.torrents ?? []
+    for (const path of [`${base}/torrents/${infohash}.torrent`, `${base}/feed/root-tx-index.xml`]) {
+      const plain = await gateway.ask(path)
+      const strange = await gateway.ask(path, { headers: { host: 'stranger.example:81' } })
+      t.equal(plain.status, 200, path)
+      t.ok(strange.body.equals(plain.body), path)
+      const listed = named.filter(
+        (one) => plain.body.includes(one) || plain.body.includes(encodeURIComponent(one)),
+      )
+      t.strictSame(listed, named, path)
+      t.equal(/indexes(?:\/|%2F)announce/.test(plain.body.toString('latin1')), origin !== undefined, path)
+    }
+  }
 })
 
 t.test('sent bytes are metered exactly, 304 as none; the document is free', async (t) => {
@@ -293,7 +326,7 @@ t.test('sent bytes are metered exactly, 304 as none; the document is free', asyn
       })
     },
   }
-  const { gateway, publisher, folder } = await open(t, admission)
+  const { gateway, publisher, folder } = await open(t, { admission })
   await publisher.publish()
   await gateway.ask(base)
   await gateway.ask(`${base}/feed/root-tx-index.xml`)
@@ -348,7 +381,7 @@ t.test('a file that is blocked by its hash is given under none of its addresses'
     blocksName: () => false,
   }
   const guard = new Guard(list, { attributes: () => undefined }, 100)
-  const { gateway, publisher, offers } = await open(t, undefined, guard)
+  const { gateway, publisher, offers } = await open(t, { guard })
   await publisher.publish()
   const offer = offers.current()
   const [one] = offer?.byDigest.keys() ?? []
