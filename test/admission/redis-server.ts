@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { findPort } from '../../src/actor/claim.js'
-import { pause } from '../../src/actor/clock.js'
+import { eventually } from '../eventually.js'
 
 /** A real redis-server on a port of its own, its state in `folder`. */
 export interface RedisServer {
@@ -54,11 +54,7 @@ export async function startRedis(
   }
 }
 
-/** Waits until `isSo`, for half a minute at most. */
+/** Waits until `isSo`. */
 export async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  for (let turn = 0; turn < 1200; turn += 1) {
-    if (await isSo()) return
-    await pause(25)
-  }
-  throw new Error('it did not come to be so')
+  await eventually('it comes to be so', isSo)
 }

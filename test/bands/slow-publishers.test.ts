@@ -85,10 +85,18 @@ function drip(response: ServerResponse): true {
   return true
 }
 
-/** Sends the head and the first bytes of what a range asks for, and hangs up. */
-function half(response: ServerResponse, bytes: Uint8Array): true {
+/**
+ * Sends the head and the first bytes of what a range asks for, and hangs up when some of them are on the disk: what a client has
+ * not read by then is lost with the connection.
+ */
+function half(response: ServerResponse, bytes: Uint8Array, diskBytes: () => number): true {
+  const before = diskBytes()
   response.writeHead(206, { 'content-length': bytes.length * 2 })
-  response.write(bytes, () => response.destroy())
+  response.write(bytes, () => {
+    void eventually('some bytes are kept', () => bytes.length === 0 || diskBytes() > before)
+      .catch((error: Error) => t.fail(error.message))
+      .finally(() => response.destroy())
+  })
   return true
 }
 
@@ -124,10 +132,11 @@ t.test('a very slow band is given up, and another publisher is served meanwhile'
 })
 
 t.test('where one publisher fails, another one that lists the same band is asked', async (t) => {
-  const { publishers, subscriber, installed } = await stage(t, 10_000, { pollMs: 600_000 })
+  const { publishers, subscriber, installed, diskBytes } = await stage(t, 60_000, { pollMs: 600_000 })
   const files = { a: randomBytes(1000) }
   for (const one of publishers) one.publish([{ id: 'one', files }])
-  publishers[0].special = (path, response) => path.endsWith('/a') && half(response, files.a.subarray(0, 10))
+  publishers[0].special = (path, response) =>
+    path.endsWith('/a') && half(response, files.a.subarray(0, 10), diskBytes)
   await subscriber.poll()
   await subscriber.settled()
   t.same(await installed(), ['one'])
@@ -135,14 +144,15 @@ t.test('where one publisher fails, another one that lists the same band is asked
 
 t.test('partial bands count against the limit, and are removed to make room', async (t) => {
   const bytesMax = 1_000_000
-  const { publishers, subscriber, installed, diskBytes, fetching } = await stage(t, 10_000, {
+  const { publishers, subscriber, installed, diskBytes, fetching } = await stage(t, 60_000, {
     bytesMax,
     pollMs: 600_000,
   })
   const [broken, good] = publishers
   const large = randomBytes(900_000)
   broken.publish([{ id: 'large', files: { a: large } }])
-  broken.special = (path, response) => path.endsWith('/a') && half(response, large.subarray(0, 700_000))
+  broken.special = (path, response) =>
+    path.endsWith('/a') && half(response, large.subarray(0, 700_000), diskBytes)
   await subscriber.poll()
   await subscriber.settled()
   t.same(fetching(), ['large'], 'it stays for the next attempt')
@@ -155,7 +165,7 @@ t.test('partial bands count against the limit, and are removed to make room', as
 })
 
 t.test('a partial band is removed after attempts without new bytes, and not before', async (t) => {
-  const { publishers, subscriber, fetching } = await stage(t, 10_000, { pollMs: 20 })
+  const { publishers, subscriber, fetching, diskBytes } = await stage(t, 60_000, { pollMs: 20 })
   const [broken] = publishers
   const bytes = randomBytes(900_000)
   broken.publish([{ id: 'large', files: { a: bytes } }])
@@ -164,7 +174,7 @@ t.test('a partial band is removed after attempts without new bytes, and not befo
   broken.special = (path, response) => {
     if (!path.endsWith('/a')) return false
     sent += 1
-    return half(response, bytes.subarray(0, isBarren ? 0 : 100_000))
+    return half(response, bytes.subarray(0, isBarren ? 0 : 100_000), diskBytes)
   }
   const attempt = async (): Promise<void> => {
     await subscriber.poll()

@@ -5,6 +5,7 @@ import { systemClock } from '../../src/actor/clock.js'
 import { ensureTables } from '../../src/clickhouse/index-push.js'
 import { StableIndex } from '../../src/clickhouse/stable-index.js'
 import { type ClickhouseEngine, clickhouseAbsent, startClickhouse } from '../engines/clickhouse.js'
+import { eventually } from '../eventually.js'
 import { below } from '../property.js'
 import { openRig, type QueryResult } from '../query/rig.js'
 import { kindCount, type Question, questionsAbout } from '../query/sqlite/questions.js'
@@ -12,6 +13,9 @@ import { address, Story } from '../query/sqlite/story.js'
 import { type Ask, askerOf, compared, flush, push, quiet } from './both-answers.js'
 
 const questionsEach = Number(process.argv[2] ?? 1)
+/** Of clients whose engine hangs or is too slow. It is well otherwise, however busy the machine is. */
+const timeoutMs = 10_000
+
 /** Lists of more values than are read side by side. */
 function longLists(story: Story): Question[] {
   const all = [...story.model.rows.values()]
@@ -152,7 +156,7 @@ t.test(
   async (t) => {
     const engine = await startClickhouse()
     const { rig, heights } = await openPushed(engine, 90)
-    const client = engine.client({ timeoutMs: 1000 })
+    const client = engine.client({ timeoutMs })
     const served = await openRig([], { stable: new StableIndex(client, systemClock, quiet) })
     const ask = askerOf(rig, new StableIndex(client, systemClock, quiet))
     t.teardown(async () => {
@@ -167,8 +171,8 @@ t.test(
     engine.child.kill('SIGSTOP')
     const begun = systemClock.monotonic()
     const answers = await Promise.all(Array.from({ length: 30 }, () => served.post({ query: older })))
-    const tookMs = systemClock.monotonic() - begun
-    t.ok(tookMs < 4000, `30 queries have waited for ${Math.round(tookMs)} ms`)
+    const waits = (systemClock.monotonic() - begun) / timeoutMs
+    t.ok(waits < answers.length / 2, 'not one after the other')
     for (const answer of answers) {
       t.equal(answer.status, 503)
       t.equal(answer.headers.get('retry-after'), '2')
@@ -182,12 +186,7 @@ t.test(
     ])
     t.match(mixed, { data: { a: null, blocks: {} }, errors: [{ path: ['a'] }] })
     engine.child.kill('SIGCONT')
-    for (let tries = 0; ; tries += 1) {
-      const { status } = await served.post({ query: older })
-      if (status === 200) break
-      if (tries === 100) t.fail('it is asked again soon')
-      await new Promise((resolve) => systemClock.after(100, () => resolve(undefined)))
-    }
+    await eventually('it is asked again', async () => (await served.post({ query: older })).status === 200)
   },
 )
 
@@ -197,11 +196,12 @@ t.test(
   async (t) => {
     const engine = await startClickhouse()
     t.teardown(() => engine.stop())
-    const client = engine.client({ timeoutMs: 1000 })
+    const client = engine.client({ timeoutMs })
     for (let tries = 0; tries < 5; tries += 1) {
       const long = await client.ask(
         'SELECT count() FROM numbers(100000000000) WHERE sipHash64(number) = 1',
         1000,
+        tries === 0 ? {} : { max_execution_time: 0.5 },
       )
       t.match(long, { refused: 'too-large' })
       const large = await client.ask('SELECT toString(number) FROM numbers(10000000)', 1000)

@@ -50,7 +50,6 @@ t.test(
       [() => server.stop(), () => server.start()],
     ] as const) {
       await away()
-      const beganMs = performance.now()
       const answers = await Promise.all([
         sendPart(one, id, 0, item.subarray(0, partBytes)),
         finalize(other, id),
@@ -60,7 +59,6 @@ t.test(
         answers.map((answer) => (typeof answer === 'string' ? 200 : answer.status)),
         [503, 503, 503],
       )
-      t.ok(performance.now() - beganMs < 6000)
       await back()
       await eventually('it answers again', async () => {
         const found = await stateOf(one, id).catch(() => undefined)

@@ -3,8 +3,9 @@ import { existsSync, openSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { findPort } from '../../src/actor/claim.js'
-import { pause, systemClock } from '../../src/actor/clock.js'
+import { systemClock } from '../../src/actor/clock.js'
 import { ClickhouseClient } from '../../src/clickhouse/clickhouse-client.js'
+import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
 
 /** ClickHouse's own engine behind an HTTP interface (clickhouse-server.ts); one statement at a time. */
@@ -28,7 +29,6 @@ export const clickhouseAbsent =
         skip: `chdb is not installed (npm install --prefix ${home} chdb@3.4.0; 546 MB; CHDB_HOME: where else)`,
       }
 
-const readyMs = 60_000
 const program = fileURLToPath(new URL('./clickhouse-server.js', import.meta.url))
 
 /** Starts an empty one, or one over the folder of an earlier one. Rejects where it does not come up. */
@@ -42,7 +42,13 @@ export async function startClickhouse(folder = scratch('clickhouse'), at = 0): P
   // Nobody leaves a server behind, however the test ends.
   process.once('exit', () => child.kill('SIGKILL'))
   const url = `http://127.0.0.1:${port}`
-  await answering(url, child)
+  await eventually('ClickHouse comes up', async () => {
+    if (child.exitCode !== null) throw new Error('ClickHouse did not come up: see `out` in its folder')
+    return fetch(`${url}/ping`).then(
+      ({ ok }) => ok,
+      () => false,
+    )
+  })
   const clients: ClickhouseClient[] = []
   return {
     url,
@@ -59,7 +65,7 @@ export async function startClickhouse(folder = scratch('clickhouse'), at = 0): P
         clientMax: 64,
       }
       const client = new ClickhouseClient(
-        { ...about, timeoutMs: 20_000, writeMs: Math.max(60_000, options.timeoutMs ?? 0), ...options },
+        { ...about, timeoutMs: 60_000, writeMs: 60_000, ...options },
         systemClock,
       )
       clients.push(client)
@@ -73,17 +79,4 @@ export async function startClickhouse(folder = scratch('clickhouse'), at = 0): P
       await gone
     },
   }
-}
-
-async function answering(url: string, child: ChildProcess): Promise<void> {
-  const untilMs = performance.now() + readyMs
-  while (performance.now() < untilMs && child.exitCode === null) {
-    const isUp = await fetch(`${url}/ping`).then(
-      ({ ok }) => ok,
-      () => false,
-    )
-    if (isUp) return
-    await pause(50)
-  }
-  throw new Error('ClickHouse did not come up: see `out` in its folder')
 }

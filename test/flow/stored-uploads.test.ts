@@ -112,12 +112,10 @@ t.test('accepted uploads outlive the disk of their machine', radosgwAbsent, asyn
 
   await t.test('where the store takes nothing there is no receipt, and a reason', async (t) => {
     await suspend(server.gateway)
-    const beganMs = performance.now()
     const signed = item(3000)
     const { status, text } = await posted(second, signed)
     t.equal(status, 503)
     t.match(text, /object store/)
-    t.ok(performance.now() - beganMs < 10_000, 'in its time')
     const failed = await metric(second, 'upload_stored_items_total{outcome="failed"')
     t.equal(failed, 1)
     t.notOk(await isServed(second, signed), 'it does not count')

@@ -130,14 +130,12 @@ for (const by of ways) {
       const { port } = await started(t, by, fewSockets)
       for (let index = 0; index < 80; index += 1) lasting(t, port, `127.${10 + index}.0.1`, begin)
       await pause(500)
-      const began = performance.now()
       let answered = 0
       for (let turn = 0; turn < 10; turn += 1) {
         if ((await incoming(port, `127.20${turn}.0.1`)) === 200) answered += 1
         if ((await incoming(port, `127.20${turn}.0.1`, 'POST')) === 200) answered += 1
       }
-      t.equal(answered, 20)
-      t.ok(performance.now() - began < 15_000, 'none had to wait for the end of another')
+      t.equal(answered, 20, 'none had to wait for the end of another, which would be in ten minutes')
     })
   }
 }

@@ -9,6 +9,9 @@ import { postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { eventually } from '../eventually.js'
 import { suspend } from '../suspend.js'
 
+/** So long may a process that leads get no processor. */
+const silentMs = 4500
+
 const child = fileURLToPath(new URL('leads-child.js', import.meta.url))
 
 t.test(
@@ -17,7 +20,7 @@ t.test(
   async (t) => {
     const server = await startPostgres()
     t.teardown(() => server.stop())
-    const running = spawn(process.execPath, [...process.execArgv, child, server.url], {
+    const running = spawn(process.execPath, [...process.execArgv, child, server.url, String(silentMs)], {
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     const ended = once(running, 'exit')
@@ -25,7 +28,7 @@ t.test(
     running.stdout.on('data', (text: Buffer) => {
       written += text.toString()
     })
-    const leads = new PostgresLeads(server.url, 5000, systemClock, 1500)
+    const leads = new PostgresLeads(server.url, 60_000, systemClock, silentMs)
     t.teardown(async () => {
       running.kill('SIGKILL')
       await ended
@@ -35,15 +38,12 @@ t.test(
     t.notOk(await leads.leads('a work'))
     t.ok(await leads.leads('another work'))
     await suspend(running)
-    const begun = systemClock.monotonic()
     await eventually('the lead is free', () => leads.leads('a work'))
-    const ms = systemClock.monotonic() - begun
-    t.ok(ms < 10_000, `${Math.round(ms)} ms`)
     running.kill('SIGCONT')
     await eventually('the child has noticed', () => written === 'true\nfalse\n')
     t.ok(await leads.leads('a work'), 'and it takes nothing back')
     // Longer than the server waits for a silent connection.
-    await pause(2500)
+    await pause(1.5 * silentMs)
     t.equal(written, 'true\nfalse\n', 'one that goes on keeps it, also when it has nothing to ask')
   },
 )
@@ -53,8 +53,8 @@ t.test(
   { skip: postgresFolder === undefined ? 'no PostgreSQL here' : false },
   async (t) => {
     const server = await startPostgres()
-    const [first, other] = [5000, 300].map(
-      (silentMs) => new PostgresLeads(server.url, 5000, systemClock, silentMs),
+    const [first, other] = [60_000, 1500].map(
+      (silentMs) => new PostgresLeads(server.url, 60_000, systemClock, silentMs),
     ) as [PostgresLeads, PostgresLeads]
     t.teardown(async () => {
       await Promise.all([first.close(), other.close()])
@@ -64,7 +64,7 @@ t.test(
     for (let turn = 0; turn < 3; turn += 1) {
       t.equal(await other.leads('a work'), false, 'its connection was ended meanwhile')
       // Longer than the server waits for a silent connection.
-      await pause(1000)
+      await pause(2500)
     }
     await first.close()
     await eventually('it follows', () => other.leads('a work'))

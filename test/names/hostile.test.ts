@@ -352,6 +352,7 @@ t.test(
 )
 
 t.test('a client whose names are slow keeps no other name waiting for a connection', async (t) => {
+  const clock = new HandClock()
   const server = await upstream(({ url = '' }, response) => {
     if (url.startsWith('/slow')) return
     response.setHeader('x-arns-resolved-id', id).setHeader('x-arns-ttl-seconds', '60').writeHead(200).end()
@@ -366,16 +367,15 @@ t.test('a client whose names are slow keeps no other name waiting for a connecti
       guard: namesDefaults.guard,
       cache: cacheOptions,
     },
-    systemClock,
+    clock,
     new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0),
     silentLog,
   )
   const resolved = (name: string, client: string) =>
     open.names.resolve(parseName(name) as Name, trail, client)
   const slow = Array.from({ length: 100 }, (_, at) => resolved(`slow${at}`, '198.51.100.7'))
-  const beganMs = performance.now()
+  // Time stands still: no slow one ends.
   for (let at = 0; at < 5; at += 1) t.match(await resolved(`well${at}`, '203.0.113.7'), { id })
-  t.ok(performance.now() - beganMs < 10_000)
   await open.close()
   await Promise.all([...slow, server.close()])
 })

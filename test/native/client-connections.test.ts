@@ -58,21 +58,23 @@ t.test('an address that does not answer gives way to the next one', { skip }, as
     const { parentPort, workerData } = require('node:worker_threads')
     createServer().listen({ port: workerData, host: '127.0.0.2', backlog: 1 }, () => {
       parentPort.postMessage('')
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10_000)
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
     })`,
     { eval: true, workerData: server.port },
   )
   await new Promise((resolve) => silent.once('message', resolve))
+  let isGivenUp = false
   const filling = Array.from({ length: 6 }, () =>
-    connect(server.port, '127.0.0.2').on('error', () => undefined),
+    connect(server.port, '127.0.0.2').on('error', () => {
+      isGivenUp = true
+    }),
   )
   await pause(50)
   const { client, ask, origin } = asking(t, server.port)
   client.locate(origin, ['127.0.0.2', '127.0.0.1'], server.port)
-  const begun = performance.now()
   const heard = await Promise.all([ask().heard.over, ask().heard.over])
   t.ok(heard.every(({ body }) => body.toString() === 'a'))
-  t.ok(performance.now() - begun < 2000)
+  t.notOk(isGivenUp, 'before the kernel gives up an address that does not answer')
   client.destroy()
   for (const socket of filling) socket.destroy()
   await silent.terminate()

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
 import t from 'tap'
-import { type Clock, pause, systemClock } from '../../../src/actor/clock.js'
+import { pause } from '../../../src/actor/clock.js'
 import { encodeBase64url } from '../../../src/format/base64url.js'
 import { isRefusal, type Refusal } from '../../../src/format/refusal.js'
 import type { Found, Wanted } from '../../../src/source/source.js'
@@ -12,15 +12,22 @@ import { gateways, sha256, someId, trail, upstream } from '../rig.js'
 
 const never = new AbortController().signal
 
-/** Ten times as fast as the system's. */
-const tenfold: Clock = {
-  ...systemClock,
-  monotonic: () => systemClock.monotonic() * 10,
-  after: (ms, act) => systemClock.after(ms / 10, act),
-}
-
 function wanted(more: Partial<Wanted> = {}): Wanted {
   return { id: someId(), hints: {}, provenance: trail, avoid: new Set(), ...more }
+}
+
+/** What is under way, and whether it is over. */
+function watched<T>(outcome: Promise<T>): { readonly outcome: Promise<T>; readonly isOver: boolean } {
+  let isOver = false
+  void outcome.then(() => {
+    isOver = true
+  })
+  return {
+    outcome,
+    get isOver() {
+      return isOver
+    },
+  }
 }
 
 async function bytesOf(found: Found | Refusal): Promise<Buffer | Refusal> {
@@ -268,7 +275,7 @@ t.test('a body that is taken at once is whole, or refused as when it is read pie
       response.writeHead(200, { 'content-length': body.length })
       act(response)
     })
-    const source = gateways([server.url], true, 300)
+    const source = gateways([server.url], true, name === 'silent' ? 300 : 30_000)
     const found = await source.open(wanted(), never)
     if (isRefusal(found) || found.collect === undefined) throw new Error(name)
     // Some of it may be here before it is asked for.
@@ -320,23 +327,36 @@ t.test('an idle socket that the gateway closed is no failure', async (t) => {
 
 t.test('a gateway that sends too slowly is given up, one that is slow but fast enough is not', async (t) => {
   const piece = Buffer.alloc(4096, 'x')
-  const server = await upstream((request, response) => {
-    const isDrip = request.url?.endsWith(drip) === true
-    response.writeHead(200, { 'content-length': 10 * piece.length })
-    let left = 10
-    const timer = systemClock.every(100, () => {
-      if (!isDrip) left -= 1
-      response.write(isDrip ? 'x' : piece)
-      if (left === 0) timer.cancel()
-    })
-    response.on('close', () => timer.cancel())
+  const [clock, responses]: [HandClock, ServerResponse[]] = [new HandClock(), []]
+  const server = await upstream((_, response) => {
+    response.writeHead(200, { 'content-length': 10 * piece.length }).flushHeaders()
+    responses.push(response)
   })
-  const [drip, steady] = [someId(), someId()]
-  const source = gateways([server.url], true, 2000)
-  const dripping = await bytesOf(await source.open(wanted({ id: drip }), never))
-  t.match(dripping, { refused: 'late' })
-  const whole = await bytesOf(await source.open(wanted({ id: steady }), never))
-  t.equal(isRefusal(whole) ? whole.message : whole.length, 10 * piece.length)
+  const source = gateways([server.url], true, 2000, 10_000, clock)
+  /** Opens a body of which so much is sent each 100 ms; its bytes at the end, or why it ended. */
+  const received = async (bytes: Buffer): Promise<number | Refusal> => {
+    const found = await source.open(wanted(), never)
+    if (isRefusal(found)) return found
+    let [count, sent] = [0, 0]
+    let end: number | Refusal | undefined
+    const read = async (): Promise<void> => {
+      for await (const one of found.body) {
+        if (isRefusal(one)) end = one
+        else count += one.length
+      }
+      end ??= count
+    }
+    const reading = read()
+    while (end === undefined && sent < 10 * piece.length) {
+      sent += bytes.length
+      await new Promise((resolve) => responses.at(-1)?.write(bytes, resolve))
+      await clock.turn(100)
+    }
+    await reading
+    return end ?? count
+  }
+  t.match(await received(Buffer.from('x')), { refused: 'late' })
+  t.equal(await received(piece), 10 * piece.length)
   await source.close()
   await server.close()
 })
@@ -395,12 +415,19 @@ t.test('beside a silent gateway all others are queried, and its silence is no 40
 t.test('a lone silent gateway is queried each time, for a shorter time', async (t) => {
   let isBack = false
   const server = await upstream((_, response) => (isBack ? response.end('x') : undefined))
-  const source = gateways([server.url], true, 30_000, 3000)
-  await source.open(wanted(), never)
-  const begunMs = systemClock.monotonic()
-  await source.open(wanted(), never)
-  t.ok(systemClock.monotonic() - begunMs < 2500)
-  t.equal(server.requests.length, 2)
+  const clock = new HandClock()
+  const source = gateways([server.url], true, 30_000, 3000, clock)
+  for (const [times, ms] of [
+    [1, 3000],
+    [2, 2000],
+  ] as const) {
+    const opening = watched(source.open(wanted(), never))
+    await eventually('it is queried', () => server.requests.length === times)
+    await clock.turn(ms - 1)
+    t.notOk(opening.isOver, `not before ${ms} ms`)
+    await clock.turn(1)
+    t.match(await opening.outcome, { refused: 'late' })
+  }
   isBack = true
   t.same(await bytesOf(await source.open(wanted(), never)), Buffer.from('x'))
   await source.close()
@@ -409,15 +436,28 @@ t.test('a lone silent gateway is queried each time, for a shorter time', async (
 
 t.test('gateways that were all silent about one id are waited for with the next', async (t) => {
   const cold = someId()
+  const late: ServerResponse[] = []
   const respond = (request: IncomingMessage, response: ServerResponse): void => {
-    if (request.url?.includes(cold) === true) setTimeout(() => response.end('x'), 300)
+    if (request.url?.includes(cold) === true) late.push(response)
   }
   const servers = await Promise.all([0, 1].map(() => upstream(respond)))
   const urls = servers.map(({ url }) => url)
-  const source = gateways(urls, true, 30_000, 10_000, tenfold)
-  t.ok(isRefusal(await source.open(wanted(), never)), 'a stranger makes both silent')
-  const found = await source.open(wanted({ id: cold }), never)
-  t.same(await bytesOf(found), Buffer.from('x'), 'a head after 3 s, later than the short limit of 2 s')
+  const clock = new HandClock()
+  const source = gateways(urls, true, 30_000, 10_000, clock)
+  const queried = (times: number): Promise<boolean> =>
+    eventually('both are queried', () => servers.every(({ requests }) => requests.length === times))
+  const first = source.open(wanted(), never)
+  await clock.turn(500)
+  await queried(1)
+  await clock.turn(10_000)
+  t.match(await first, { refused: 'late' }, 'a stranger makes both silent')
+  const second = watched(source.open(wanted({ id: cold }), never))
+  await clock.turn(500)
+  await queried(2)
+  await clock.turn(2500)
+  t.notOk(second.isOver, 'a head after 3 s, later than the short limit of 2 s')
+  for (const response of late) response.end('x')
+  t.same(await bytesOf(await second.outcome), Buffer.from('x'))
   await source.close()
   await Promise.all(servers.map((server) => server.close()))
 })
@@ -427,14 +467,31 @@ t.test('a silent gateway is waited for shortly where one that answers has nothin
   const servers = await Promise.all([mute, mute, answers404].map((respond) => upstream(respond)))
   const [one, other, third] = servers
   if (one === undefined || other === undefined || third === undefined) throw new Error('no servers')
-  const source = gateways([one.url, other.url, third.url], true, 30_000, 20_000, tenfold)
-  await source.open(wanted(), never)
-  let begunMs = tenfold.monotonic()
-  t.ok(isRefusal(await source.open(wanted({ avoid: new Set([third.url]) }), never)))
-  t.ok(tenfold.monotonic() - begunMs >= 10_000, 'both had half of the longest wait')
-  begunMs = tenfold.monotonic()
-  t.ok(isRefusal(await source.open(wanted(), never)))
-  t.ok(tenfold.monotonic() - begunMs < 10_000, 'both had the short limit')
+  const clock = new HandClock()
+  const source = gateways([one.url, other.url, third.url], true, 30_000, 20_000, clock)
+  const queried = (server: typeof one, times: number): Promise<boolean> =>
+    eventually('it is queried', () => server.requests.length === times)
+  const first = source.open(wanted(), never)
+  await clock.turn(500)
+  await queried(other, 1)
+  await clock.turn(19_500)
+  await queried(third, 1)
+  await clock.turn(500)
+  t.match(await first, { refused: 'late' })
+  const second = watched(source.open(wanted({ avoid: new Set([third.url]) }), never))
+  await clock.turn(500)
+  await queried(other, 2)
+  await clock.turn(9499)
+  t.notOk(second.isOver, 'both have half of the longest wait')
+  await clock.turn(1)
+  t.ok(isRefusal(await second.outcome))
+  const last = source.open(wanted(), never)
+  await queried(third, 2)
+  await queried(one, 3)
+  await clock.turn(500)
+  await queried(other, 3)
+  await clock.turn(2000)
+  t.ok(isRefusal(await last), 'both had the short limit')
   t.equal(third.requests.length, 2)
   await source.close()
   await Promise.all(servers.map((server) => server.close()))
@@ -491,7 +548,8 @@ t.test('bodies that one client reads slowly leave sockets to the gateway for oth
     if (isKnown) response.end('here')
     else response.write('here')
   })
-  const source = gateways([server.url], true, 30_000, 2000)
+  const clock = new HandClock()
+  const source = gateways([server.url], true, 30_000, 2000, clock)
   const ending = new AbortController()
   const opened: (Found | Refusal)[] = []
   const greedy = Array.from({ length: 64 }, () =>
@@ -499,6 +557,8 @@ t.test('bodies that one client reads slowly leave sockets to the gateway for oth
   )
   for (const client of ['192.0.2.1', '198.51.100.1'])
     t.strictSame(await bytesOf(await source.open(wanted({ id: known, client }), never)), Buffer.from('here'))
+  await eventually('half of the sockets are in use', () => opened.length === 8)
+  await clock.turn(2000)
   await Promise.all(greedy)
   t.equal(opened.filter((found) => !isRefusal(found)).length, 8, 'half of the sockets')
   t.match(opened.at(-1), { refused: 'busy', fault: 'self' }, 'the others have waited for a turn')

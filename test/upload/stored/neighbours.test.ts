@@ -182,11 +182,9 @@ t.test('a first look at many groups keeps no reader waiting', async (t) => {
   const network: Source = { name: 'network', open: async () => networkFound }
   const { signal } = new AbortController()
   const wanted = { id: old.id, hints: {}, avoid: new Set<string>(), provenance: {} } as never
-  const begun = systemClock.monotonic()
   t.equal(await hedged(source, network, 250).open(wanted, signal), networkFound, 'the network serves a miss')
   t.match(await read(signed(1).id), { refused: 'late' }, 'it may be there')
   t.match(await read(signed(1).id), { refused: 'late' })
-  t.ok(systemClock.monotonic() - begun < 20_000)
   t.ok(records.count < 10_000, 'the look is not over')
   release()
   await eventually('the item is found', async () => {
