@@ -34,7 +34,8 @@ import {
 /** A promised price and its state. */
 export interface CardQuote {
   readonly id: string
-  readonly state: 'open' | 'paid' | 'refunded' | 'disputed'
+  /** `refunding`: its payment is not credited any more, and the provider has not confirmed the refund yet. */
+  readonly state: 'open' | 'paid' | 'refunding' | 'refunded' | 'disputed'
   /** A wallet, or an e-mail address. */
   readonly destination: string
   readonly destinationType: string
@@ -249,7 +250,8 @@ export class Cards {
     quote: CardQuote,
     event: CardEvent & { kind: 'paid' },
   ): Promise<boolean> {
-    const { ledger, now, log, promotions, wallets } = this.parts
+    const { ledger, now, promotions, wallets } = this.parts
+    if (quote.state === 'refunding') return this.#refundQuote(stored, quote)
     if (quote.state !== 'open') return true
     const { payment } = event
     const taken = await ledger.record(takenKind, payment)
@@ -264,15 +266,12 @@ export class Cards {
     const uses = await promotions.usedBy(quote.codes, quote.id, wallet)
     if (isLate || isOther || isDenied(uses)) {
       const why = isLate ? 'the quote was over' : isDenied(uses) ? uses.text : 'it is another amount'
-      log.warn({ quote: quote.id, payment, why }, 'a card payment is refunded')
-      // The refund is requested before it is recorded.
-      await this.#refund(payment)
-      return !isRejected(
-        await ledger.commit({
-          transfers: [],
-          records: ended(stored, { ...quote, state: 'refunded', payment, why }),
-        }),
-      )
+      // Recorded before it is requested: another service of this ledger may credit the same payment at this moment.
+      await ledger.commit({
+        transfers: [],
+        records: [changed(stored, { ...quote, state: 'refunding', payment, why })],
+      })
+      return false
     }
     const { transfers, records } = await this.#creditOrder(quote, payment)
     const named = { kind: paymentKind, key: payment, value: JSON.stringify(quote.id) }
@@ -281,6 +280,15 @@ export class Cards {
     return !isRejected(
       await ledger.commit({ transfers, records: [...paid, named, untaken, ...uses, ...records] }),
     )
+  }
+
+  /** Requests the refund that was decided. It is repeated with each event of the payment until the provider confirms it. */
+  async #refundQuote(stored: LedgerRecord, quote: CardQuote): Promise<boolean> {
+    const { id, payment = '', why } = quote
+    this.parts.log.warn({ quote: id, payment, why }, 'a card payment is refunded')
+    await this.#refund(payment)
+    const records = ended(stored, { ...quote, state: 'refunded' })
+    return !isRejected(await this.parts.ledger.commit({ transfers: [], records }))
   }
 
   async #creditOrder(
@@ -347,8 +355,8 @@ export class Cards {
       'a card payment was taken back',
     )
     const next: CardQuote = { ...quote, state: 'disputed', payment: event.payment, why: event.reason }
-    // Reported before the payment itself, which is then not credited.
-    if (quote.state === 'open')
+    // Reported before the payment itself or before its refund: it is not credited.
+    if (quote.state === 'open' || quote.state === 'refunding')
       return !isRejected(await ledger.commit({ transfers: [], records: ended(stored, next) }))
     const gift = quote.destinationType === 'email' ? await ledger.record(giftKind, quote.id) : undefined
     const redeemed = gift === undefined ? undefined : (JSON.parse(gift.value) as Gift)

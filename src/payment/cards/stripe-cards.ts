@@ -93,7 +93,12 @@ export class StripeCards implements CardProvider {
 
   async refund(payment: string): Promise<true | Refusal> {
     return this.#request(async (stripe) => {
-      await stripe.refunds.create({ payment_intent: payment }, { idempotencyKey: `refund-${payment}` })
+      try {
+        await stripe.refunds.create({ payment_intent: payment }, { idempotencyKey: `refund-${payment}` })
+      } catch (error) {
+        // Stripe forgets the key after a day: a request that is repeated later gets this error.
+        if ((error as { readonly code?: unknown }).code !== 'charge_already_refunded') throw error
+      }
       return true as const
     })
   }

@@ -175,7 +175,7 @@ export class Reconciler {
     const before = await cards.find(quoteId)
     if (before === undefined) return this.#unquoted(taken, found)
     try {
-      if (before.state === 'open' && !isRefunded)
+      if (before.state === 'refunding' || (before.state === 'open' && !isRefunded))
         await cards.handle({ kind: 'paid', quoteId, payment, amount, currency, paidMs })
       if (before.state === 'paid' && isDisputed)
         await cards.handle({ kind: 'disputed', quoteId, payment, reason: 'found by comparing' })
@@ -188,7 +188,7 @@ export class Reconciler {
       return found.add('card', payment, `paid twice: the quote was paid by ${quote.payment}`)
     if (state === 'open' && !isRefunded) found.add('card', payment, 'paid there, and not credited here')
     if (state === 'paid' && isRefunded) found.add('card', payment, 'sent back there, and credited here')
-    if (state === 'refunded' && !isRefunded && before.state === 'refunded')
+    if (state === 'refunding' || (state === 'refunded' && !isRefunded && before.state === 'refunded'))
       found.add('card', payment, 'not sent back there')
     if (state === 'paid' && (quote.amount !== amount || quote.currency !== currency))
       found.add('card', payment, `${amount} ${currency} there, ${quote.amount} ${quote.currency} here`)

@@ -8,6 +8,8 @@ import { paymentRig } from '../rig.js'
 
 const address = Buffer.alloc(32, 1).toString('base64url')
 const webhookSecret = 'whsec_of_a_test'
+/** A payment of which the provider states that it was refunded before. */
+const refundedBefore = 'pi_3'
 
 interface ReceivedRequest {
   readonly path: string
@@ -24,6 +26,12 @@ async function stripeServer(
     request.on('end', () => {
       const path = (request.url ?? '').split('?')[0] ?? ''
       received.push({ path, body: new URLSearchParams(Buffer.concat(pieces).toString()) })
+      response.setHeader('content-type', 'application/json')
+      if (received.at(-1)?.body.get('payment_intent') === refundedBefore) {
+        response.statusCode = 400
+        const error = { type: 'invalid_request_error', code: 'charge_already_refunded', message: 'refunded' }
+        return response.end(JSON.stringify({ error }))
+      }
       const isSession = path.endsWith('/sessions')
       // Names and types are those that Stripe's library declares.
       const session = {
@@ -38,8 +46,7 @@ async function stripeServer(
         client_secret: 'pi_1_secret',
       } satisfies Partial<Stripe.PaymentIntent>
       const answer = isSession ? session : intent
-      response.setHeader('content-type', 'application/json')
-      response.end(JSON.stringify(answer))
+      return response.end(JSON.stringify(answer))
     })
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
