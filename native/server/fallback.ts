@@ -155,25 +155,30 @@ export class FallbackWire implements Wire, ConnectionServer {
     setImmediate(() => this.#handOver())
   }
 
+  /** Delivers what was pushed. Handlers may push more meanwhile: it comes first in the next delivery. */
   #handOver(): void {
     if (this.#delivering) return
     this.#waking = false
     const again = this.#again
     this.#again = []
     for (const connection of again) connection.takeUp()
-    if (this.#at > 0) {
+    const freed = this.#freedNext
+    this.#freedNext = []
+    const delivered = this.#at
+    if (delivered > 0) {
       this.#delivering = true
       try {
-        this.#hear(this.#at)
+        this.#hear(delivered)
       } finally {
         this.#delivering = false
-        this.#at = 0
-        this.#used = 0
+        this.inbox.copyWithin(0, delivered, this.#at)
+        this.#at -= delivered
+        if (this.#at === 0) this.#used = 0
       }
     }
-    this.#free.push(...this.#freedNext)
-    this.#freedNext = []
-    if (this.#again.length > 0) this.wake()
+    // Only now: the end of the connection that had the slot is delivered.
+    this.#free.push(...freed)
+    if (this.#at + this.#again.length + this.#freedNext.length > 0) this.wake()
   }
 
   removed(slot: number): void {

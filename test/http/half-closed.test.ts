@@ -6,6 +6,7 @@ import { isRefusal } from '../../src/format/refusal.js'
 import type { Reply } from '../../src/http/exchange.js'
 import type { Server } from '../../src/http/listen.js'
 import type { Content } from '../../src/store/content.js'
+import { eventually } from '../eventually.js'
 import { HandClock } from './hand-clock.js'
 import { converse } from './raw.js'
 import { connect } from './transport.js'
@@ -124,6 +125,14 @@ for (const by of ways) {
       const chunk = '3\r\nabc\r\n'
       const chunked = await post('Transfer-Encoding: chunked', chunk)
       t.match(chunked.text, refused('the body ended before its last chunk'))
+    })
+    await t.test('within a body behind another request: its handler ends, too', async (t) => {
+      const post = 'POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n'
+      t.match(
+        (await converse(server.port, get('/a') + post)).text,
+        /\r\n\/aHTTP\/1\.1 400 [\s\S]*\r\n\r\nthe body ended early, missing bytes: 100$/,
+      )
+      await eventually('no request is open', () => server.openRequests === 0)
     })
     await t.test('get nothing for an incomplete head', async (t) => {
       t.equal((await converse(server.port, 'GET /a HTTP/1.1\r\nHost')).text, '')
