@@ -83,7 +83,7 @@ export interface HostOptions {
 
 /** The bands that this gateway gives away. */
 export interface Offered {
-  /** This gateway's address as everybody reaches it (`publicOrigin`); absent where no host is set. */
+  /** This gateway's address as everybody reaches it (`nearOrigin`); absent where no host is set. */
   readonly origin?: string
   readonly offers: BandOffers
   /** The whole file at a path, mapped; undefined where there is none. */

@@ -4,7 +4,7 @@ import type { BandsReading, BandsThread } from '../bands/bands-thread.js'
 import { ownDomain, peerDomain, rootTxKind } from '../bands/publication.js'
 import { trackerOf } from '../torrent/named-tracker.js'
 import { folders } from './folders.js'
-import { ownHosts, publicOrigin } from './host-names.js'
+import { publicOrigin } from './host-names.js'
 import { signingKey } from './key-paths.js'
 import type { Settings } from './thread-settings.js'
 
@@ -31,7 +31,7 @@ export function needsSwarm({ swarm }: Settings<'swarm'>): boolean {
 /** The tracker as everybody reaches it; undefined where the operator set no host. */
 function ownTracker(config: Settings<'names' | 'server'>): string | undefined {
   const { server } = config
-  const origin = publicOrigin(config, server.port, ownHosts(config))
+  const origin = publicOrigin(config, server.port)
   return origin && trackerOf(origin + vocabularies[server.vocabulary].pathPrefix)
 }
 

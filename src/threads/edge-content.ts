@@ -26,7 +26,7 @@ import { bandsReading } from './bands-options.js'
 import type { EdgeGiven } from './edge-given.js'
 import type { EdgeTools } from './edge-tools.js'
 import { folders } from './folders.js'
-import { publicOrigin } from './host-names.js'
+import { nearOrigin } from './host-names.js'
 import { uploadFolders } from './upload-options.js'
 
 /** Everything that an edge thread reads content from. */
@@ -77,7 +77,7 @@ export async function openEdgeContent(given: EdgeGiven, tools: EdgeTools): Promi
   const guard = new Guard(list, catalog, settings.answers.blockedMaxAge, (id) => uploaded?.of(id))
   const transfers = new TransferClient(fetcher, progress, systemClock, catalog, store.small)
   const bands = await openBands(settings, transfers, tools)
-  const origin = publicOrigin(settings, given.serve.port)
+  const origin = nearOrigin(settings, given.serve.port)
   return {
     parts: {
       catalog,

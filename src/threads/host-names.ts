@@ -26,24 +26,22 @@ export function ownHosts({ names }: Settings<'names'>): string[] {
   return names.rootHosts.map((host) => host.toLowerCase())
 }
 
-/** The same; on devnet `localhost` where the operator named none. */
-function servedHosts(config: Settings<'names' | 'server'>): string[] {
-  const named = ownHosts(config)
-  return named.length === 0 && config.server.network === 'devnet' ? ['localhost'] : named
-}
-
 /**
  * This gateway's address as everybody reaches it, by the first of its hosts, whatever host a request names. On devnet the port
  * belongs to it. Undefined where there is no host, or a port that is not known yet (0).
  */
-export function publicOrigin(
-  config: Settings<'names' | 'server'>,
-  port: number,
-  [host] = servedHosts(config),
-): string | undefined {
+export function publicOrigin(config: Settings<'names' | 'server'>, port: number): string | undefined {
+  const [host] = ownHosts(config)
   const isDevnet = config.server.network === 'devnet'
   if (host === undefined || (isDevnet && port === 0)) return undefined
   return `${hostProtocol(config)}://${host}${isDevnet ? `:${port}` : ''}`
+}
+
+/** The same for whoever is on this machine: on devnet also where the operator set no host. */
+export function nearOrigin(config: Settings<'names' | 'server'>, port: number): string | undefined {
+  const isBare = config.server.network === 'devnet' && config.names.rootHosts.length === 0
+  // By number: the tracker knows under which address its own peer is reached from the one that it is called by.
+  return isBare ? `http://127.0.0.1:${port}` : publicOrigin(config, port)
 }
 
 /** Folder of the names of this machine. */
@@ -93,8 +91,9 @@ export function namesOptions(config: Settings<'names' | 'server'>): NamesThread 
 
 /** What host names mean. Undefined: the operator named no host, and everything is answered by its path. */
 export function hostOptions(config: Settings<'names' | 'server'>, ownPort: number): HostOptions | undefined {
-  const { names } = config
-  const rootHosts = servedHosts(config)
+  const { names, server } = config
+  const named = ownHosts(config)
+  const rootHosts = named.length === 0 && server.network === 'devnet' ? ['localhost'] : named
   if (rootHosts.length === 0) return undefined
   const apexId = parseId(names.apexId ?? '')
   const notFoundId = parseId(names.notFoundId ?? '')
@@ -104,7 +103,7 @@ export function hostOptions(config: Settings<'names' | 'server'>, ownPort: numbe
     protocol: hostProtocol(config),
     ownPort,
     // On a developer's machine tools use localhost or 127.0.0.1, and few of them can resolve names below localhost.
-    sandboxBareHosts: names.rootHosts.length > 0,
+    sandboxBareHosts: named.length > 0,
     ...(apexId === undefined ? {} : { apexId }),
     apexNames: names.apexNames.flatMap((one) => parseName(one) ?? []),
     apexMaxSeconds: names.apexMaxAge,
