@@ -35,33 +35,34 @@ export interface CheckedGroup {
 
 type Chunk = NonNullable<RowGroup['columns'][number]['meta_data']>
 
-/** What is wrong with the pages of a row group; undefined: nothing. Throws where they end too early. */
-export async function pagesFault(given: CheckedGroup): Promise<string | undefined> {
+/** The rows of the largest page of a row group, or what is wrong with its pages. Throws where they end too early. */
+export async function checkedPages(given: CheckedGroup): Promise<number | string> {
   const { schema, group, columns } = given
-  let bytesLeft = given.bytesMax
+  let [bytesLeft, rowsMost] = [given.bytesMax, 0]
   for (const { meta_data: chunk } of group.columns) {
     const name = chunk?.path_in_schema[0] ?? ''
     if (chunk === undefined || (columns !== undefined && !columns.includes(name))) continue
     const element = schema.slice(1).find((one) => one.name === name)
     if (chunk.path_in_schema.length !== 1 || element === undefined) return 'a column has columns of its own'
-    const found = await chunkFault(given, chunk, element.repetition_type !== 'REQUIRED', bytesLeft)
+    const found = await checkedColumn(given, chunk, element.repetition_type !== 'REQUIRED', bytesLeft)
     if (typeof found === 'string') return found
-    bytesLeft = found
+    bytesLeft = found.bytesLeft
+    rowsMost = Math.max(rowsMost, found.rowsMost)
   }
-  return undefined
+  return rowsMost
 }
 
-/** What is wrong with one column, or how many bytes are left for the others. */
-async function chunkFault(
+/** How many bytes one column leaves for the others, and the rows of its largest page; or what is wrong with it. */
+async function checkedColumn(
   { file, group, compressors }: CheckedGroup,
   chunk: Chunk,
   isOptional: boolean,
   bytesMax: number,
-): Promise<string | number> {
+): Promise<{ readonly bytesLeft: number; readonly rowsMost: number } | string> {
   const start = Number(chunk.dictionary_page_offset || chunk.data_page_offset)
   const bytes = new Uint8Array(await file.slice(start, start + Number(chunk.total_compressed_size)))
   const reader = readerOf(bytes)
-  let [valuesLeft, bytesLeft] = [Number(group.num_rows), bytesMax]
+  let [valuesLeft, bytesLeft, rowsMost] = [Number(group.num_rows), bytesMax, 0]
   // To the end of the column: which pages the library reads must not decide which ones are looked at.
   while (reader.offset < bytes.length - 1) {
     if (!isThriftStruct(bytes, reader.offset, headerValuesMax)) return 'the header of a page is malformed'
@@ -77,10 +78,13 @@ async function chunkFault(
     const page = { header, values, isOptional, body: bytes.subarray(reader.offset, reader.offset + size) }
     const fault = isData ? dataFault(page, chunk, compressors) : undefined
     if (fault !== undefined) return fault
-    if (isData) valuesLeft -= values
+    if (isData) {
+      valuesLeft -= values
+      rowsMost = Math.max(rowsMost, values)
+    }
     reader.offset += size
   }
-  return bytesLeft
+  return { bytesLeft, rowsMost }
 }
 
 interface DataPage {

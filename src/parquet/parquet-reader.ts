@@ -12,11 +12,11 @@ import {
 import { type Refusal, refuse } from '../format/refusal.js'
 import { openRegular } from '../store/regular-file.js'
 import type { Columns, ColumnType, Value } from './l1-layout.js'
-import { groupRowsMax, pagesFault } from './page-check.js'
+import { checkedPages, groupRowsMax } from './page-check.js'
 import { parquetSchemaOf } from './parquet-writer.js'
 import { isThriftStruct } from './thrift-check.js'
 
-/** Rows decoded at once. */
+/** Rows of a batch. As many are decoded at once, or those of the largest page, which the library decodes whole for any row. */
 const batchRows = 16_384
 /** A row group is read whole: more than this, unpacked, is refused. */
 const groupBytesMax = 1024 * 2 ** 20
@@ -193,10 +193,11 @@ async function* batches(
   for (const group of metadata.row_groups) {
     const end = start + Number(group.num_rows)
     const checked = { file, schema: metadata.schema, group, columns, compressors, bytesMax: groupBytesMax }
-    const fault = await pagesFault(checked).catch(String)
-    if (fault !== undefined) throw new ParquetFault(`${path}: ${fault}`)
+    const pageRows = await checkedPages(checked).catch(String)
+    if (typeof pageRows === 'string') throw new ParquetFault(`${path}: ${pageRows}`)
     while (start < end) {
-      const rowEnd = Math.min(start + batchRows, end)
+      const rowStart = start
+      start = Math.min(start + Math.max(batchRows, pageRows), end)
       let rows: unknown[][] = []
       try {
         await parquetRead({
@@ -204,8 +205,8 @@ async function* batches(
           metadata,
           compressors,
           utf8: false,
-          rowStart: start,
-          rowEnd,
+          rowStart,
+          rowEnd: start,
           ...chosen,
           onComplete: (found) => {
             rows = found as unknown[][]
@@ -215,11 +216,13 @@ async function* batches(
         throw new ParquetFault(`${path}: ${String(error)}`)
       }
       // The library fills up rows that are declared and not there: no value of theirs is.
-      if (rows.length !== rowEnd - start || rows.some(isEmpty))
+      if (rows.length !== start - rowStart || rows.some(isEmpty))
         throw new ParquetFault(`${path}: rows are missing`)
-      if (bytesOf(rows) > batchBytesMax) throw new ParquetFault(`${path}: its values are too long`)
-      yield rows.map((row) => reading.row(row, path))
-      start = rowEnd
+      for (let at = 0; at < rows.length; at += batchRows) {
+        const batch = rows.slice(at, at + batchRows)
+        if (bytesOf(batch) > batchBytesMax) throw new ParquetFault(`${path}: its values are too long`)
+        yield batch.map((row) => reading.row(row, path))
+      }
     }
   }
 }
