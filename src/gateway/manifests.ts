@@ -1,6 +1,7 @@
 import type { Clock } from '../actor/clock.js'
-import { FairSlots } from '../actor/fair-slots.js'
+import { FairSlots, gaveUp } from '../actor/fair-slots.js'
 import { FreeShares } from '../actor/free-shares.js'
+import { LazySignal } from '../actor/lazy-signal.js'
 import { encodeBase64url } from '../format/base64url.js'
 import type { Resolved } from '../format/packed-manifest.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
@@ -31,12 +32,16 @@ class Reading {
   /** Those that wait for their turns. */
   readonly clients = new Set<string>()
   readonly over: Promise<string | Refusal>
+  /** Fires when it is over: then nobody needs a turn for it any more. */
+  readonly ended = new LazySignal()
   #begin: (() => void) | undefined
 
   constructor(read: () => Promise<string | Refusal>) {
     this.over = new Promise<void>((resolve) => {
       this.#begin = resolve
-    }).then(read)
+    })
+      .then(read)
+      .finally(() => this.ended.abort())
   }
 
   /** Whether a turn of this client would change nothing. */
@@ -136,8 +141,18 @@ export class Manifests {
       running ?? new Reading(() => this.#bring(from, again).finally(() => this.#asking.delete(key)))
     this.#asking.set(key, reading)
     reading.clients.add(client)
-    const turn = this.#turns.run(() => reading.begin(), client).finally(leave)
-    return Promise.race([reading.over, turn.then(() => reading.over)])
+    return Promise.race([reading.over, this.#withTurn(reading, client).finally(leave)])
+  }
+
+  async #withTurn(reading: Reading, client: string): Promise<string | Refusal> {
+    const slot = await this.#turns.wait(client, reading.ended)
+    if (isRefusal(slot)) return slot === gaveUp ? reading.over : slot
+    try {
+      await reading.begin()
+    } finally {
+      slot()
+    }
+    return reading.over
   }
 
   async #bring(from: ManifestFrom, again: boolean): Promise<string | Refusal> {

@@ -60,3 +60,26 @@ t.test('who wants the manifest of a client with many others does not wait behind
   for (const outcome of await Promise.all(all)) t.ok(isRefusal(outcome))
   t.equal(reads.length, 4, 'once')
 })
+
+t.test('what was read with the turn of another client is no share of the first one any more', async (t) => {
+  const ends: (() => void)[] = []
+  const transfers = {
+    manifest: () => new Promise<Refusal>((resolve) => ends.push(() => resolve(late))),
+  }
+  const manifests = new Manifests(transfers, 10, 64, systemClock)
+  t.teardown(() => manifests.close())
+  const wanted = (name: string, client: string) => manifests.resolve(name, {} as ManifestFrom, 'a', client)
+  const all = Array.from({ length: 8 }, (_, at) => wanted(`${at}`, '203.0.113.1'))
+  const other = wanted('7', '198.51.100.1')
+  await eventually('the last is read with the turn of the second client', () => ends.length === 2)
+  ends[1]?.()
+  t.ok(isRefusal(await other))
+  const ninth = wanted('ninth', '203.0.113.1')
+  for (let at = 0; at < 9; at += 1) {
+    if (at === 1) continue
+    await eventually(`read ${at} has begun`, () => ends.length > at)
+    ends[at]?.()
+  }
+  t.match(await ninth, late)
+  await Promise.all(all)
+})
