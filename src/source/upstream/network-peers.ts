@@ -280,9 +280,12 @@ export class NetworkPeers implements Source {
   /** Peers that failed lately, and mute ones, are left out, except where there are no others. */
   #candidates({ id, client = '' }: Wanted, eligible: readonly Peer[]): Peer[] {
     const { homesMax, candidatesMax } = this.options
-    for (const peer of eligible) if (peer.weight < weight.start) this.#weigh(peer, this.#recovered(peer), 0)
+    for (const peer of eligible) {
+      if (peer.weight < weight.start) this.#weigh(peer, this.#recovered(peer), 0)
+      peer.silence.probeAgain()
+    }
     const free = eligible.filter(({ places }) => places.hasRoom(client))
-    const well = free.filter(({ rest, silence }) => !silence.isMute() && !(rest.isDue && rest.isOn))
+    const well = free.filter(({ rest, silence }) => !silence.isMute && !(rest.isDue && rest.isOn))
     const able = well.length > 0 ? well : free
     const chosen = able
       .map((peer) => ({ peer, nearness: nearness(id, peer.url) }))

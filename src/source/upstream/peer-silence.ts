@@ -22,10 +22,14 @@ export class PeerSilence {
     this.#rest = new Backoff({ ...pauses, failuresMax: 1 }, clock)
   }
 
-  /** True: it gets no request where another peer can get it. After a pause this begins the next probe. */
-  isMute(): boolean {
-    if (this.#rest.isDue && !this.#rest.isOn) void this.#look()
+  /** True: it gets no request where another peer can get it. */
+  get isMute(): boolean {
     return this.#rest.isDue
+  }
+
+  /** Begins the next probe of a mute peer, where its pause is over. */
+  probeAgain(): void {
+    if (this.#rest.isDue && !this.#rest.isOn) void this.#look()
   }
 
   /** A head came, whatever its status. */

@@ -81,6 +81,8 @@ export function holdFrom(first: Release, more: Hold): Hold {
 /** Requests `/raw/{id}` from gateways, with the trail of the request, and reads their answers. */
 export class RawClient {
   readonly #client: UpstreamClient
+  /** A socket for `answers` alone: those of `#client` may all be held by clients that read slowly. */
+  readonly #aside: UpstreamClient
   readonly #own: OwnName
   /** The lines of most questions. One object, so that they are put together once. */
   #usual: Readonly<Record<string, string>> | undefined
@@ -94,6 +96,7 @@ export class RawClient {
     const { ownHosts, release } = options
     const [host] = ownHosts
     this.#client = new UpstreamClient({ ...options, reads: wantedLines }, clock)
+    this.#aside = new UpstreamClient({ ...options, connectionsMax: 1 }, clock)
     this.#own = { release, ...(host === undefined ? {} : { host }) }
   }
 
@@ -141,14 +144,14 @@ export class RawClient {
   async answers(url: string): Promise<boolean> {
     const headers = { 'user-agent': this.options.release }
     const request = { method: 'GET', path: '/ar-io/healthcheck', headers } as const
-    const answer = await this.#client.request(url, request, new LazySignal())
+    const answer = await this.#aside.request(url, request, new LazySignal())
     if (isRefusal(answer)) return false
     answer.drop()
     return true
   }
 
   async close(): Promise<void> {
-    await this.#client.close()
+    await Promise.all([this.#client.close(), this.#aside.close()])
   }
 
   #headersFor(wanted: Wanted): Readonly<Record<string, string>> {
