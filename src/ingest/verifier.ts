@@ -141,8 +141,7 @@ export class Verifier {
 
   /** Milliseconds until the first of them is due. */
   #add(members: readonly AgendaMember[]): number {
-    const { agenda, clock, budget } = this.parts
-    const beganMs = processorTime.monotonic()
+    const { agenda, clock } = this.parts
     const now = clock.now()
     let firstMs = Number.POSITIVE_INFINITY
     const dueOf = (member: AgendaMember): number => {
@@ -150,9 +149,16 @@ export class Verifier {
       firstMs = Math.min(firstMs, dueMs)
       return dueMs
     }
-    tryWrite(() => agenda.add(members, dueOf, now))
-    budget.spend(processorTime.monotonic() - beganMs)
+    this.#charged(() => tryWrite(() => agenda.add(members, dueOf, now)))
     return firstMs - now
+  }
+
+  /** Runs `act`, whose processor time counts as that of proofs. */
+  #charged<T>(act: () => T): T {
+    const beganMs = processorTime.monotonic()
+    const done = act()
+    this.parts.budget.spend(processorTime.monotonic() - beganMs)
+    return done
   }
 
   /** A root waits a moment for more of its contents, and longer where some were looked at just now. */
@@ -163,14 +169,19 @@ export class Verifier {
     return last !== undefined && now - last < 4 * gatherMoreMs ? now + gatherMoreMs : now + gatherMs
   }
 
+  #refill(): void {
+    if (this.#stopped) return
+    this.#add(this.#charged(() => this.#wishes()))
+    this.#oldest.step()
+    this.#run()
+  }
+
   /**
    * The next part of the catalog's list; from the start again when it came to the end. What the index has by now can be proven,
    * so it has a place even where the agenda is full.
    */
-  #refill(): void {
-    const { catalog, agenda, budget } = this.parts
-    if (this.#stopped) return
-    const beganMs = processorTime.monotonic()
+  #wishes(): AgendaMember[] {
+    const { catalog, agenda } = this.parts
     const ids = catalog.unsettled(this.#listed, listedMax)
     this.#listed = ids.length < listedMax ? undefined : ids.at(-1)
     const wishes: AgendaMember[] = []
@@ -183,10 +194,7 @@ export class Verifier {
       if (isIndexed || agenda.isRoomy)
         wishes.push({ id, rootId, hints: {}, priority, ...(isIndexed ? { isIndexed } : {}) })
     }
-    budget.spend(processorTime.monotonic() - beganMs)
-    this.#add(wishes)
-    this.#oldest.step()
-    this.#run()
+    return wishes
   }
 
   #measure(nextMs: number | undefined): void {
