@@ -2,7 +2,7 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Clock } from './clock.js'
 import { FairLine, type Full, type LineParty } from './fair-line.js'
 import { HoldingRule } from './holding-rule.js'
-import type { AnySignal } from './lazy-signal.js'
+import { type AnySignal, LazySignal } from './lazy-signal.js'
 
 /** Gives a slot back; calling it again does nothing. */
 export type Release = () => void
@@ -112,19 +112,22 @@ export class FairSlots {
     })
   }
 
-  /** The same, for so many milliseconds at most; then the refusal `late`. */
+  /** The same, for so many milliseconds at most; then the refusal `late`, as where the signal fired first. */
   async waitFor(
     client: string | undefined,
     patienceMs: number,
     clock: Pick<Clock, 'after'>,
+    signal?: AnySignal,
   ): Promise<Release | Refusal> {
     const slot = this.take(client)
     if (typeof slot !== 'string') return slot
-    const over = new AbortController()
+    const over = new LazySignal()
     const timer = clock.after(patienceMs, () => over.abort())
-    const waited = await this.wait(client, over.signal)
+    const leave = signal && over.follow(signal)
+    const waited = await this.wait(client, over)
+    leave?.()
     timer.cancel()
-    return over.signal.aborted && isRefusal(waited) ? late : waited
+    return over.aborted && isRefusal(waited) ? late : waited
   }
 
   /** Runs `act` in a slot, where all may wait. What `act` throws is thrown on. */

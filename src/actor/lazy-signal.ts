@@ -36,6 +36,14 @@ export class LazySignal {
     for (const act of acts) act()
   }
 
+  /** Fires with `other`, too, until the function that is returned is called; at once where that fired already. */
+  follow(other: AnySignal): () => void {
+    if (other.aborted) this.abort()
+    const act = (): void => this.abort()
+    other.addEventListener('abort', act)
+    return () => other.removeEventListener('abort', act)
+  }
+
   /** The same as a signal of the platform. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {

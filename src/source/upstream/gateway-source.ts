@@ -123,14 +123,12 @@ export class GatewaySource implements Source {
   ): Promise<RawFound | Refusal> {
     const { signal } = attempt
     const { gateway, health } = attempt.listed
-    const act = (): void => signal.abort()
-    const forget = (): void => ending.removeEventListener('abort', act)
-    ending.addEventListener('abort', act)
+    const forget = signal.follow(ending)
     const leaveInTime = (): void => {
       const nowMs = this.clock.monotonic()
       const leftMs = leftAtMs(nowMs) - nowMs
-      if (leftMs <= 0) act()
-      else limit = this.clock.after(leftMs, act)
+      if (leftMs <= 0) signal.abort()
+      else limit = this.clock.after(leftMs, () => signal.abort())
     }
     let limit: Timer | undefined
     const hold = await this.#turns.wait(gateway.url, wanted.client, signal)

@@ -1,6 +1,6 @@
 import type { Clock } from '../../actor/clock.js'
 import { FairSlots } from '../../actor/fair-slots.js'
-import { type AnySignal, LazySignal } from '../../actor/lazy-signal.js'
+import type { AnySignal } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { type Hold, holdFrom } from './raw-client.js'
 
@@ -19,17 +19,8 @@ export class SocketTurns {
   /** Waits for a socket, `patienceMs` at most. The rest of a body that broke waits for none. Refusal: `busy`, of this side. */
   async wait(url: string, client: string | undefined, signal: AnySignal): Promise<Hold | Refusal> {
     const slots = this.#slotsOf(url)
-    const rest: Hold = () => slots.force(client)
-    const taken = slots.take(client)
-    if (typeof taken !== 'string') return holdFrom(taken, rest)
-    const over = new LazySignal()
-    const act = (): void => over.abort()
-    const timer = this.clock.after(this.patienceMs, act)
-    signal.addEventListener('abort', act)
-    const slot = signal.aborted ? undefined : await slots.wait(client, over)
-    signal.removeEventListener('abort', act)
-    timer.cancel()
-    if (slot !== undefined && !isRefusal(slot)) return holdFrom(slot, rest)
+    const slot = await slots.waitFor(client, this.patienceMs, this.clock, signal)
+    if (!isRefusal(slot)) return holdFrom(slot, () => slots.force(client))
     return refuse('busy', 'self', `too many requests to ${url} are under way`)
   }
 
