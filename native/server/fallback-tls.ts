@@ -6,6 +6,13 @@ import { type Pair, plainOnTls, ticketLayout, tlsCiphers, tlsGroups, type WireTl
 /** For a handshake to be complete, from the connection's start. */
 const handshakeMs = 10_000
 
+const handshakeRecord = 22
+/** The heads of a record and of a message in it. */
+const headBytes = 9
+const helloMaxBytes = 16 * 1024
+/** The alert that the addon sends, too. */
+const decodeError = Buffer.from([21, 3, 3, 0, 2, 2, 50])
+
 /** TLS over `node:tls` in front of the fallback: what `tls.cc` does for the addon. */
 export class FallbackTls {
   #server: Server | undefined
@@ -104,10 +111,16 @@ export class FallbackTls {
       if (this.#waiting.get(client)?.socket === socket) this.#waiting.delete(client)
     })
     socket.on('error', broken)
-    socket.once('data', (first: Buffer) => {
-      const letter = first[0] ?? 0
-      if (letter >= 65 && letter <= 90) {
-        socket.end(plainOnTls)
+    socket.on('end', broken)
+    let first = Buffer.alloc(0)
+    const look = (piece: Buffer): void => {
+      first = Buffer.concat([first, piece])
+      const verdict = verdictOf(first)
+      if (verdict === 'more') return
+      socket.off('data', look)
+      socket.off('end', broken)
+      if (verdict !== 'tls') {
+        socket.end(verdict === 'plain' ? plainOnTls : decodeError)
         return
       }
       socket.pause()
@@ -115,7 +128,8 @@ export class FallbackTls {
       socket.unshift(first)
       this.#renewTickets()
       this.#server?.emit('connection', socket)
-    })
+    }
+    socket.on('data', look)
   }
 
   /** Closes connections that are not up in time, and those that do not leave after their answer. */
@@ -127,6 +141,19 @@ export class FallbackTls {
   destroy(): void {
     for (const { socket } of this.#waiting.values()) socket.destroy()
   }
+}
+
+/**
+ * What the first bytes of a connection are. OpenSSL makes room for the length that the first message states, up to 128 KiB, so no
+ * more than `helloMaxBytes` is let through (`stated-hello.h`). Later messages are not looked at here.
+ */
+function verdictOf(first: Buffer): 'more' | 'plain' | 'tls' | 'large' {
+  const type = first[0] ?? 0
+  if (type >= 65 && type <= 90) return 'plain'
+  if (type !== handshakeRecord) return 'tls'
+  if (first.length < headBytes) return 'more'
+  // Behind the type, version and length of the record stand the type and the length of the message; no client parts these.
+  return first.readUInt16BE(3) < 4 || first.readUIntBE(6, 3) > helloMaxBytes ? 'large' : 'tls'
 }
 
 /** Address and port of the other end: no two connections of one listener have the same. */
