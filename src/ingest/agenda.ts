@@ -21,16 +21,16 @@ const aheadMaxMs = 2 * 86_400_000
 /** Bytes that stand for a party. */
 export const partyBytes = 8
 
-/** Lines of tasks that are due: small ones that never failed, others that never failed, and those that failed. */
-export type TaskLine = 'small' | 'first' | 'again'
-const lineBytes: Readonly<Record<TaskLine, number>> = { small: 2, first: 0, again: 1 }
+/** Lines of tasks that are due: small ones, those that were stuck, and others, which never failed; and those that failed. */
+export type TaskLine = 'small' | 'stuck' | 'first' | 'again'
+const lineBytes: Readonly<Record<TaskLine, number>> = { small: 2, stuck: 3, first: 0, again: 1 }
 
 /** How tasks stand in lines, by what is in their values. */
 export interface TaskLines {
   /** The party of a task: `partyBytes`, or fewer. */
   readonly partyOf: (value: Uint8Array) => Uint8Array
-  /** Absent: none is small. */
-  readonly isSmall?: (value: Uint8Array) => boolean
+  /** The line of a task that never failed; absent: `first`. */
+  readonly lineOf?: (value: Uint8Array) => Exclude<TaskLine, 'again'>
 }
 
 /** Tasks that get into line in one commit. */
@@ -49,7 +49,12 @@ export class Agenda {
   /** Tasks in line (line u8, party, due f64, key); they are not in `#due` then. */
   readonly #ready: Table | undefined
   /** Where the next turn begins. */
-  readonly #turn = { small: Buffer.alloc(0), first: Buffer.alloc(0), again: Buffer.alloc(0) }
+  readonly #turn: Record<TaskLine, Uint8Array> = {
+    small: Buffer.alloc(0),
+    stuck: Buffer.alloc(0),
+    first: Buffer.alloc(0),
+    again: Buffer.alloc(0),
+  }
 
   /** `name` distinguishes agendas in one environment; `tasksMax` bounds the disk. Without `lines` there are no lines. */
   constructor(
@@ -184,9 +189,14 @@ export class Agenda {
     return party
   }
 
-  #readyKey({ key, value, attempts, dueMs }: Pick<Task, 'key' | 'value' | 'attempts' | 'dueMs'>): Buffer {
-    const line = attempts > 0 ? 'again' : this.lines?.isSmall?.(value) === true ? 'small' : 'first'
-    return Buffer.concat([Buffer.of(lineBytes[line]), this.#party(value), dueKey(dueMs, key)])
+  /** The line that a task stands in when it is due. */
+  lineOf({ attempts, value }: Pick<Task, 'attempts' | 'value'>): TaskLine {
+    return attempts > 0 ? 'again' : (this.lines?.lineOf?.(value) ?? 'first')
+  }
+
+  #readyKey(task: Task): Buffer {
+    const { key, value, dueMs } = task
+    return Buffer.concat([Buffer.of(lineBytes[this.lineOf(task)]), this.#party(value), dueKey(dueMs, key)])
   }
 
   #within(span: KeyRange, limit: number): Task[] {

@@ -13,6 +13,8 @@ export interface BundleTask {
   readonly sizeBytes?: number | undefined
   /** Where the reading goes on: all items before it are in the index. */
   readonly place?: ReadingPlace | undefined
+  /** In its last turn no item came to its end. */
+  readonly isStuck?: boolean | undefined
 }
 
 const ownerBytes = 32
@@ -22,10 +24,11 @@ const smallMaxBytes = 4 * chunkSizeMax
 
 /**
  * The record: the owner (32 bytes, zeros where it is not known), then numbers (f64 each, NaN for none): the offset of a missing
- * byte, bytes of data, and of the place where the reading goes on the count of items, the index and the offset.
+ * byte, bytes of data, of the place where the reading goes on the count of items, the index and the offset, and 1 where it was
+ * stuck.
  */
-export function encodeBundleTask({ owner, missing, sizeBytes, place }: BundleTask): Uint8Array {
-  const numbers = [missing, sizeBytes, place?.count, place?.index, place?.offset]
+export function encodeBundleTask({ owner, missing, sizeBytes, place, isStuck }: BundleTask): Uint8Array {
+  const numbers = [missing, sizeBytes, place?.count, place?.index, place?.offset, isStuck ? 1 : undefined]
   const bytes = Buffer.alloc(ownerBytes + 8 * numbers.length)
   if (owner !== undefined) bytes.set(owner)
   for (const [at, number] of numbers.entries()) bytes.writeDoubleBE(number ?? Number.NaN, ownerBytes + 8 * at)
@@ -41,20 +44,25 @@ export function readBundleTask(value: Uint8Array): BundleTask {
     const read = from + 8 <= bytes.length ? bytes.readDoubleBE(from) : Number.NaN
     return Number.isNaN(read) ? undefined : read
   }
-  const [missing, sizeBytes, count, index, offset] = [0, 1, 2, 3, 4].map(number)
+  const [missing, sizeBytes, count, index, offset, stuck] = [0, 1, 2, 3, 4, 5].map(number)
   const isPlaced = count !== undefined && index !== undefined && offset !== undefined
   const place = isPlaced ? { count, index, offset } : undefined
-  return { owner: bytes.subarray(0, ownerBytes), missing, sizeBytes, place }
+  const task = { owner: bytes.subarray(0, ownerBytes), missing, sizeBytes, place }
+  return stuck === undefined ? task : { ...task, isStuck: true }
 }
 
-function isSmall(value: Uint8Array): boolean {
-  return (readBundleTask(value).sizeBytes ?? Number.POSITIVE_INFINITY) <= smallMaxBytes
+function lineOf(value: Uint8Array): 'small' | 'stuck' | 'first' {
+  const { isStuck, sizeBytes = Number.POSITIVE_INFINITY } = readBundleTask(value)
+  return isStuck === true ? 'stuck' : sizeBytes <= smallMaxBytes ? 'small' : 'first'
 }
 
-/** Bundles that are still to be opened, by turns of the owners of their transactions; small ones have a line of their own. */
+/**
+ * Bundles that are still to be opened, by turns of the owners of their transactions. Small ones have a line of their own, and so
+ * have those that were stuck: strangers can have any number of others that fail.
+ */
 export function bundleAgenda(environment: Environment, tasksMax: number): Agenda {
   return new Agenda(environment, 'bundles', tasksMax, {
     partyOf: (value) => value.subarray(0, partyBytes),
-    isSmall,
+    lineOf,
   })
 }

@@ -5,6 +5,7 @@ import { markName, type OpeningMarks } from './opening-marks.js'
 /** A bundle that is being opened. */
 export interface OpenBundle {
   readonly party: string
+  /** It failed, or was stuck. */
   readonly isAgain: boolean
   readonly isSuspect: boolean
   /** It has the place for small bundles. */
@@ -39,6 +40,7 @@ export class BundleTurns {
   /** Parties that have used time, and until when they stand behind those that have not. */
   readonly #behind = new Map<string, number>()
   #isSmallNext = false
+  #isStuckNext = false
   /** Begun since one that failed or was stuck. */
   #fresh = 0
 
@@ -91,8 +93,7 @@ export class BundleTurns {
     const without = new Set(isLast ? parties : [])
     const lines = isExtra ? (['small'] as const) : this.#lines()
     const isAgainNext = !isExtra && open.filter((one) => one.isAgain).length < Math.ceil(atOnce / 2)
-    const again = (): Task | undefined =>
-      isAgainNext ? this.agenda.next('again', taken, without) : undefined
+    const again = (): Task | undefined => (isAgainNext ? this.#nextAgain(taken, without) : undefined)
     const owed = this.#fresh >= freshMax ? again() : undefined
     if (owed !== undefined) {
       this.#fresh = 0
@@ -102,6 +103,18 @@ export class BundleTurns {
       this.#firstIn(lines, taken, new Set([...without, ...behind, ...(isExtra ? parties : [])])) ??
       this.#firstIn(lines, taken, without)
     return first ?? again()
+  }
+
+  /** Those that were stuck and those that failed begin in turns. */
+  #nextAgain(taken: { has(key: string): boolean }, without: ReadonlySet<string>): Task | undefined {
+    const lines: readonly TaskLine[] = this.#isStuckNext ? ['stuck', 'again'] : ['again', 'stuck']
+    for (const line of lines) {
+      const task = this.agenda.next(line, taken, without)
+      if (task === undefined) continue
+      this.#isStuckNext = line !== 'stuck'
+      return task
+    }
+    return undefined
   }
 
   /** Small ones and others begin in turns. */
@@ -128,9 +141,10 @@ export class BundleTurns {
   opened(task: Task, open: readonly OpenBundle[]): OpenBundle {
     const begunMs = this.clock.monotonic()
     const ends = this.marks.endsAt(markName(task.key))
+    const line = this.agenda.lineOf(task)
     return {
       party: this.agenda.partyName(task),
-      isAgain: task.attempts > 0,
+      isAgain: line === 'again' || line === 'stuck',
       isSuspect: ends > 0,
       isExtra: this.#hasNoPlace(open),
       begunMs,

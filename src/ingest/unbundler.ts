@@ -210,13 +210,12 @@ export class Unbundler {
     return true
   }
 
-  /** Its turn is over. One that read no item to its end goes on with those that failed: it may take long again. */
+  /** Its turn is over. One that read no item to its end is marked: it may take long again. */
   async #paused(task: Task, { place }: OpeningPause, known: BundleTask): Promise<boolean> {
-    const { agenda, clock, log } = this.parts
-    const isStuck = place === known.place
-    const value = encodeBundleTask({ ...known, place, missing: undefined })
-    const write = (): void => (isStuck ? agenda.later(task, clock.now(), value) : agenda.back(task, value))
-    if (await this.#written(write)) log.debug({ id: idOfBytes(task.key), ...place }, 'a bundle goes on later')
+    const { agenda, log } = this.parts
+    const value = encodeBundleTask({ ...known, place, missing: undefined, isStuck: place === known.place })
+    if (await this.#written(() => agenda.back(task, value)))
+      log.debug({ id: idOfBytes(task.key), ...place }, 'a bundle goes on later')
     return false
   }
 

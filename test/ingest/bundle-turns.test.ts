@@ -247,7 +247,7 @@ t.test('who has used time stands behind others for a while', (t) => {
   t.end()
 })
 
-t.test('one that was stuck is begun though others come without end', (t) => {
+t.test('one that was stuck is begun though others come without end, and others fail', (t) => {
   const { agenda, marks } = linesOf(t)
   const clock = { ...systemClock, now: () => 1000, monotonic: () => 1000 }
   const turns = new BundleTurns(agenda, marks, clock, { atOnce: 4, turnMs: 1000, stuckMs: 5000 })
@@ -255,28 +255,33 @@ t.test('one that was stuck is begun though others come without end', (t) => {
     const value = encodeBundleTask({ owner: Buffer.alloc(32, key) })
     agenda.put([{ key: Buffer.alloc(32, key), value }], 1)
   }
+  for (let at = 0; at < 20; at += 1) {
+    put(`bad ${at}`)
+    const failed = agenda.find(Buffer.alloc(32, `bad ${at}`))
+    if (failed !== undefined) agenda.later(failed, 1000)
+  }
   put('stuck')
-  agenda.line(1000)
-  const stuck = agenda.next('first', new Set())
+  const stuck = agenda.find(Buffer.alloc(32, 'stuck'))
   if (stuck === undefined) throw new Error('none')
-  agenda.later(stuck, 1000)
+  agenda.back(stuck, encodeBundleTask({ ...readBundleTask(stuck.value), isStuck: true }))
   const taken = new Set<string>()
-  const begun = Array.from({ length: 40 }, (_, at) => {
+  const begun = Array.from({ length: 80 }, (_, at) => {
     put(`new ${at}`)
     agenda.line(1000)
     const task = turns.next([], (key) => taken.has(key))
     taken.add(Buffer.from(task?.key ?? '').toString('hex'))
     return Buffer.from(task?.key ?? '').toString('latin1', 0, 5)
   })
-  t.equal(begun.indexOf('stuck'), 16, String(begun))
-  t.equal(begun.lastIndexOf('stuck'), 16, 'and once')
+  t.equal(begun.indexOf('bad 0'), 16, String(begun))
+  t.equal(begun.indexOf('stuck'), 33, 'after one that failed')
+  t.equal(begun.lastIndexOf('stuck'), 33, 'and once')
   t.end()
 })
 
 t.test('what is on record of a bundle is read again, also of earlier releases', (t) => {
   const owner = Buffer.alloc(32, 5)
   const place = { count: 9, index: 4, offset: 1000 }
-  for (const task of [{ owner, missing: 5 }, { owner, sizeBytes: 7, place }, { owner }])
+  for (const task of [{ owner, missing: 5 }, { owner, sizeBytes: 7, place, isStuck: true }, { owner }])
     t.match(readBundleTask(encodeBundleTask(task)), task)
   const missing = Buffer.alloc(8)
   missing.writeDoubleBE(77)
