@@ -29,8 +29,8 @@ export class ClaimedSettlement {
   constructor(private readonly parts: SharedSettlementParts) {}
 
   /** Announces a request of this service. False: the others were not reached, so nothing may be requested. */
-  async ask(order: PaymentOrder): Promise<boolean> {
-    return (await this.#attempt(() => this.parts.claims?.ask(order))) !== 'failed'
+  async claim(order: PaymentOrder): Promise<boolean> {
+    return (await this.#attempt(() => this.parts.claims?.claim(order))) !== 'failed'
   }
 
   /** The settlement that this service requested moved nothing. */
@@ -38,14 +38,14 @@ export class ClaimedSettlement {
     await this.#attempt(() => this.parts.claims?.clear(payment))
   }
 
-  /** The transaction by which another such service took it; `asked`: one requested it; undefined: none did. */
-  async taken(order: WitnessedPayment): Promise<`0x${string}` | 'asked' | undefined> {
+  /** The transaction by which another such service took it; `pending`: one requested it; undefined: none did. */
+  async taken(order: WitnessedPayment): Promise<`0x${string}` | 'pending' | undefined> {
     const standing = await this.#standing(order)
-    if (standing === 'asked') return 'asked'
+    if (standing === 'pending') return 'pending'
     const seen = await this.parts.witness?.moved(order)
     if (seen === undefined || !isOnChain(seen)) return undefined
     // It counts when its block is final: until then it is as if the other service was not done.
-    if (standing !== 'nobody') return seen === 'early' ? 'asked' : seen
+    if (standing !== 'nobody') return seen === 'early' ? 'pending' : seen
     if (seen === 'early') return undefined
     this.parts.log.error(
       { payment: order.payment, transaction: seen },
@@ -55,16 +55,16 @@ export class ClaimedSettlement {
     return undefined
   }
 
-  /** The same, when the other service is done; `asked` only after `untilMs` (monotonic), or when `isOver`. */
+  /** The same, when the other service is done; `pending` only after `untilMs` (monotonic), or when `isOver`. */
   async takenInTheEnd(
     order: WitnessedPayment,
     untilMs: number,
     isOver: () => boolean,
-  ): Promise<`0x${string}` | 'asked' | undefined> {
+  ): Promise<`0x${string}` | 'pending' | undefined> {
     const { clock } = this.parts
     for (;;) {
       const taken = await this.taken(order)
-      if (taken !== 'asked' || clock.monotonic() > untilMs || isOver()) return taken
+      if (taken !== 'pending' || clock.monotonic() > untilMs || isOver()) return taken
       await new Promise<void>((resolve) => {
         clock.after(lookEveryMs, resolve)
       })
@@ -76,7 +76,7 @@ export class ClaimedSettlement {
     if (claims === undefined) return 'nobody'
     const standing = await this.#attempt(() => claims.look(payment))
     // Where the claims cannot be reached, another service may be settling it.
-    return standing === undefined || standing === 'failed' ? 'asked' : standing
+    return standing === undefined || standing === 'failed' ? 'pending' : standing
   }
 
   async #attempt<T>(act: () => Promise<T> | undefined): Promise<T | 'failed' | undefined> {

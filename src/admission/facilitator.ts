@@ -28,7 +28,7 @@ export type Settled =
   /** The settlement is under way: to be requested again. */
   | { readonly result: 'pending' }
   /** It refused the request, or was not reached: this attempt certainly moved no money. */
-  | { readonly result: 'unasked'; readonly why: string }
+  | { readonly result: 'unrequested'; readonly why: string }
   /** No answer, or an inconsistent one: the money may have moved. */
   | { readonly result: 'nothing'; readonly why: string }
 
@@ -103,7 +103,7 @@ export class Facilitator {
   async settle(message: string, payer: string): Promise<Settled> {
     const settled = await this.#settle(message, payer)
     const { result } = settled
-    if (result === 'unasked') this.#outage.failed({ request: 'settle', why: settled.why })
+    if (result === 'unrequested') this.#outage.failed({ request: 'settle', why: settled.why })
     // No clear answer is logged with the payment that it is about.
     else if (result !== 'nothing') this.#outage.well()
     return settled
@@ -111,12 +111,12 @@ export class Facilitator {
 
   async #settle(message: string, payer: string): Promise<Settled> {
     const answer = await this.#peer.ask('/settle', message, this.options.settleMs)
-    if ('why' in answer) return { result: answer.sent ? 'nothing' : 'unasked', why: answer.why }
+    if ('why' in answer) return { result: answer.sent ? 'nothing' : 'unrequested', why: answer.why }
     const { status, body } = answer
     const { success, errorReason, txHash, transaction = txHash } = body
     if (typeof success !== 'boolean' || status >= 500) {
       const turnedAway = status >= 400 && status < 500 && !unsure.has(status)
-      return { result: turnedAway ? 'unasked' : 'nothing', why: whyOf(answer) }
+      return { result: turnedAway ? 'unrequested' : 'nothing', why: whyOf(answer) }
     }
     if (!success) {
       if (errorReason === 'settlement_pending') return { result: 'pending' }

@@ -6,7 +6,7 @@ import type { PaymentOrder } from './cashier-messages.js'
 export interface PaymentRecord extends Omit<PaymentOrder, 'message' | 'signature' | 'signed' | 'asker'> {
   /** Absent in records of older releases. */
   readonly signed?: string
-  /** `asked`: the money may have moved. */
+  /** `asked` (the word on disk): its settlement was requested at `askedMs` (Unix time), and the money may have moved. */
   readonly state: 'asked' | 'settled' | 'failed'
   readonly askedMs: number
   readonly endedMs?: number
@@ -88,7 +88,7 @@ export class PaymentRecords {
   }
 
   /** Records that the settlement is about to be requested. Undefined: the table is full of payments that are still good. */
-  ask(order: PaymentOrder, nowMs: number): PaymentRecord | undefined {
+  recordRequest(order: PaymentOrder, nowMs: number): PaymentRecord | undefined {
     if (this.#payments.count() >= this.recordsMax) this.forget(nowMs, 64)
     if (this.#payments.count() >= this.recordsMax) return undefined
     const { signature, asker, ...facts } = order

@@ -38,7 +38,7 @@ export class RedisSettlementClaims implements SettlementClaims {
     return this.#commonName
   }
 
-  async ask({ payment }: Pick<PaymentOrder, 'payment'>): Promise<void> {
+  async claim({ payment }: Pick<PaymentOrder, 'payment'>): Promise<void> {
     const { requested } = this.redis.keysOf(payment)
     await this.#run(() => this.redis.commands.paymentAsk(requested, this.options.self, keptSeconds))
   }
@@ -54,7 +54,7 @@ export class RedisSettlementClaims implements SettlementClaims {
     const youngestMs = await this.#run(() => this.redis.commands.paymentLook(requested, paid, self))
     if (youngestMs === -2) return 'credited'
     if (youngestMs < 0) return 'nobody'
-    return youngestMs < leftMs ? 'asked' : 'left'
+    return youngestMs < leftMs ? 'pending' : 'left'
   }
 
   async #run<T>(run: () => Promise<T>): Promise<T> {

@@ -5,7 +5,7 @@ export type ClaimState =
   /** It is credited. */
   | 'credited'
   /** Another service requested its settlement a moment ago, and may still be waiting for it. */
-  | 'asked'
+  | 'pending'
   /** Another service requested it and did not record how it ended: it may have died. */
   | 'left'
   /** No other service requested it. */
@@ -19,10 +19,10 @@ export type ClaimState =
 export interface SettlementClaims {
   /** The name of all services that credit the same: they own a payment together (`PaymentOwners`). */
   commonName(): Promise<string>
-  /** This service is about to request the settlement. */
-  ask(order: PaymentOrder): Promise<void>
-  /** The settlement that this service requested certainly moved nothing. */
+  /** Records that this service is about to request the settlement. */
+  claim(order: PaymentOrder): Promise<void>
+  /** Removes the claim of this service: the settlement that it requested certainly moved nothing. */
   clear(payment: string): Promise<void>
-  /** The requests of the other services. */
+  /** What the other services have claimed. */
   look(payment: string): Promise<ClaimState>
 }

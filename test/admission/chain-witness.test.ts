@@ -44,14 +44,14 @@ t.test('a payment in a block that is not final has not moved yet', async (t) => 
   const { chain, witness, order } = await scene(t, 3)
   const shared = new ClaimedSettlement({
     witness,
-    claims: { commonName: async () => 'house', ask: none, clear: none, look: async () => 'left' },
+    claims: { commonName: async () => 'house', claim: none, clear: none, look: async () => 'left' },
     clock: systemClock,
     log: silentLog,
   })
   for (const depth of [0, 1]) {
     chain.tip = use.block + depth
     t.equal(await witness.moved(order), 'early')
-    t.equal(await shared.taken(order as never), 'asked', 'who has asked waits')
+    t.equal(await shared.taken(order as never), 'pending', 'who has asked waits')
     t.equal(await witness.moved({ ...order, units: '1001' }), 'no', 'the chain may still drop it')
   }
   chain.tip = use.block + 2

@@ -39,7 +39,7 @@ t.test('a record of an earlier version is read, and written as it was', async (t
 t.test('the disk and the shared ledger have the names of earlier versions', async (t) => {
   const path = scratch('payment-records')
   const records = new PaymentRecords(path)
-  records.ask(order, 7)
+  records.recordRequest(order, 7)
   t.match(records.recent(1), [{ client: 'a wallet', state: 'asked' }], 'and the operator sees them')
   await records.close()
   const environment = openEnvironment(path)
@@ -50,7 +50,7 @@ t.test('the disk and the shared ledger have the names of earlier versions', asyn
   const ledger = new EmbeddedLedger({ path: scratch('ledger'), clock: systemClock })
   t.teardown(() => ledger.close())
   const shared = new SharedSettlements(ledger, () => 7, { self: 'one', leftMs: 1000 })
-  await shared.ask(order)
+  await shared.claim(order)
   const [row] = await ledger.records('x402-asked', '', '', 2)
   const { signed: _, ...rest } = JSON.parse(older) as Record<string, unknown>
   t.match(JSON.parse(row?.value ?? '{}'), rest)
@@ -60,7 +60,7 @@ t.test('the disk and the shared ledger have the names of earlier versions', asyn
 t.test('what was settled and never credited is not forgotten', async (t) => {
   const records = new PaymentRecords(scratch('payment-records'))
   t.teardown(() => records.close())
-  const [open, credited] = ['0x01', '0x02'].map((payment) => records.ask({ ...order, payment }, 7))
+  const [open, credited] = ['0x01', '0x02'].map((payment) => records.recordRequest({ ...order, payment }, 7))
   if (open === undefined || credited === undefined) throw new Error('the table is full')
   records.end(open, { state: 'settled', credited: false })
   records.end(credited, { state: 'settled', credited: true })

@@ -31,7 +31,7 @@ t.test('refused payments of a day leave room for others', async (t) => {
   const records = new PaymentRecords(scratch('refused'), 20)
   t.teardown(() => records.close())
   const ask = (payment: string, now: number): PaymentRecord => {
-    const record = records.ask(orderOf(payment), now)
+    const record = records.recordRequest(orderOf(payment), now)
     if (record === undefined) throw new Error(`the table is full: ${payment}`)
     return record
   }
@@ -51,7 +51,7 @@ t.test('a refused payment that another gateway has left is taken up as open', as
   const records = new PaymentRecords(scratch('refused'), 20)
   t.teardown(() => records.close())
   const refuse = (payment: string, now: number): PaymentRecord => {
-    const record = records.ask(orderOf(payment), now)
+    const record = records.recordRequest(orderOf(payment), now)
     if (record === undefined) throw new Error(`the table is full: ${payment}`)
     records.end(record, { state: 'failed', endedMs: now })
     return record

@@ -37,7 +37,7 @@ function takenUp(t: Test, seen: () => MovedOnChain) {
     beneficiary: 'one',
     message: '{}',
   }
-  records.ask({ ...facts, ...end, signature: '0x', signed: '', asker: 'one' }, now)
+  records.recordRequest({ ...facts, ...end, signature: '0x', signed: '', asker: 'one' }, now)
   const credited: string[] = []
   const looks: string[] = []
   const cashier = new Cashier({

@@ -163,7 +163,7 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
       t.teardown(() => witness.close())
       const claims = {
         commonName: async () => 'house',
-        ask: none,
+        claim: none,
         clear: none,
         look: async () => 'left' as const,
       }
@@ -231,7 +231,7 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
     t.teardown(() => witness.close())
     const claims = {
       commonName: async () => 'house',
-      ask: none,
+      claim: none,
       clear: none,
       look: async () => 'left' as const,
     }

@@ -65,7 +65,7 @@ export class SharedSettlements implements SettlementClaims {
     return kind
   }
 
-  async ask(order: PaymentOrder): Promise<void> {
+  async claim(order: PaymentOrder): Promise<void> {
     const { signature, asker, ...facts } = order
     const record: PaymentRecord = { ...facts, state: 'asked', askedMs: this.now() }
     const key = this.#keyOf(order.payment)
@@ -100,7 +100,7 @@ export class SharedSettlements implements SettlementClaims {
         .filter(({ asker }) => asker !== this.self)
       if (byOthers.length === 0) return 'nobody'
       const youngestMs = Math.max(...byOthers.map(({ record }) => record.askedMs))
-      return this.now() - youngestMs < this.options.leftMs ? 'asked' : 'left'
+      return this.now() - youngestMs < this.options.leftMs ? 'pending' : 'left'
     })
   }
 

@@ -29,22 +29,22 @@ t.test('a payment-identifier names one sale', async (t) => {
   const saleOf = ({ payment }: PaymentOrder, itemId: string): object => ({ payment, itemId, request })
   const identified = (): Promise<unknown> => two.identified(payer, name)
 
-  const claims = await Promise.allSettled([one.ask(first), two.ask(second)])
+  const claims = await Promise.allSettled([one.claim(first), two.claim(second)])
   t.strictSame(claims.map(({ status }) => status).sort(), ['fulfilled', 'rejected'], 'at the same moment')
   const isFirst = claims[0].status === 'fulfilled'
   const [taken, late] = isFirst ? [first, second] : [second, first]
   t.strictSame(await identified(), saleOf(taken, isFirst ? 'item1' : 'item2'))
   t.equal(await one.requested(late.payment), undefined, 'nothing was requested for the other')
   const winner = isFirst ? one : two
-  await winner.ask(taken)
+  await winner.claim(taken)
   t.equal(await two.identified('0xcd', name), undefined, 'each payer has names of its own')
 
   await winner.clear(taken.payment)
   t.equal(await identified(), undefined, 'it moved nothing')
   t.strictSame(await ledger.records('x402-identifier', '', '', 10), [], 'nothing stays')
 
-  await one.ask(third)
-  await two.ask(third)
+  await one.claim(third)
+  await two.claim(third)
   await one.clear(third.payment)
   t.strictSame(await identified(), saleOf(third, 'item3'), 'another service still has it requested')
   await ledger.commit({
@@ -61,6 +61,6 @@ t.test('a payment-identifier names one sale', async (t) => {
     ],
   })
   await two.clear(third.payment)
-  await t.rejects(one.ask(first), /payment-identifier/)
+  await t.rejects(one.claim(first), /payment-identifier/)
   t.strictSame(await identified(), saleOf(third, 'item3'), 'it is settled')
 })

@@ -22,7 +22,7 @@ t.test('the batches go on behind what cannot be decided, and come back to it eve
   t.teardown(() => ledger.close())
   const claims = new SharedSettlements(ledger, clock.now, { self: 'dead', leftMs })
   const ask = (name: string): Promise<void> =>
-    claims.ask({ payment: name, beneficiary: 'site', validBefore: nowMs / 1000 + 86_400 } as never)
+    claims.claim({ payment: name, beneficiary: 'site', validBefore: nowMs / 1000 + 86_400 } as never)
   for (let at = 0; at < strangers; at += 1) await ask(`0:${at}`)
   await ask('9:honest')
   const tries: string[] = []
@@ -89,7 +89,7 @@ t.test('one that does not end, and one that throws each time, keep no others wai
   const dead = new SharedSettlements(ledger, clock.now, { self: 'dead', leftMs })
   const names = [...Array.from({ length: 20 }, (_, at) => `${at % 2}:${at}`), '9:honest']
   const validBefore = nowMs / 1000 + 86_400
-  for (const payment of names) await dead.ask({ payment, beneficiary: 'site', validBefore } as never)
+  for (const payment of names) await dead.claim({ payment, beneficiary: 'site', validBefore } as never)
   nowMs += 2 * leftMs
   const errors: unknown[] = []
   let credited: () => void = () => undefined

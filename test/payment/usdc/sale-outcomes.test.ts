@@ -33,7 +33,7 @@ t.test('a sale stays open while any service of the ledger has requested its sett
     return outcome.paid ? 'paid' : outcome.state
   }
   t.equal(await stateOf(), 'unknown', 'nobody has requested it')
-  await other.ask({ payment, units: '1', payer: '0xab', beneficiary } as unknown as PaymentOrder)
+  await other.claim({ payment, units: '1', payer: '0xab', beneficiary } as unknown as PaymentOrder)
   t.equal(await stateOf(), 'open', 'another service has')
   t.equal(await stateOf('another'), 'other', 'for another item')
   t.equal(await stateOf('another', 'raw:digest'), 'open', 'that it may be for')

@@ -1,0 +1,271 @@
+import { isRefusal } from '../format/refusal.js'
+import { tryWrite } from '../store/disk-error.js'
+import { writePatiently } from '../store/patient-write.js'
+import { type CashierReply, type PaymentOrder, settleFailed } from './cashier-messages.js'
+import type { CashierParts } from './cashier-parts.js'
+import { refusedReply, settledReply, spent, usedReasons } from './cashier-replies.js'
+import type { MovedOnChain } from './chain-witness.js'
+import { ClaimedSettlement } from './claimed-settlement.js'
+import type { Settled } from './facilitator.js'
+import type { Ownership } from './payment-owners.js'
+import type { PaymentRecord } from './payment-records.js'
+
+/** Added to the end of a payment's validity, because a settlement may be mined late. */
+const graceMs = 60_000
+
+/** The owner of a payment is recorded for so long after its validity: far longer than its settlement is requested. */
+const ownedMs = 24 * 3600_000
+
+/** From where a settlement goes on. */
+interface Attempt {
+  /** A settlement was requested before, and its answer is not known: the money may have moved already. */
+  readonly isInDoubt: boolean
+  /** The facilitator gets one request. What that does not decide is recorded as `doubtful`, and may be tried again. */
+  readonly isSingle: boolean
+}
+
+/** A payment whose settlement was never requested. */
+const firstAttempt: Attempt = { isInDoubt: false, isSingle: false }
+/** A payment that an earlier process of this service has left. */
+const laterAttempt: Attempt = { isInDoubt: true, isSingle: false }
+/** A payment that another service has left. */
+const singleAttempt: Attempt = { isInDoubt: true, isSingle: true }
+
+/**
+ * Carries out settlements. The order is: verify, own, record, settle, record, credit, answer. After kill -9 at any point a payment
+ * continues from its record. Without a requested settlement no money has moved.
+ */
+export class Settler {
+  readonly #shared: ClaimedSettlement
+
+  /** `closing`: every wait ends with the reply `pending`; the next start goes on. */
+  constructor(
+    private readonly parts: CashierParts,
+    private readonly closing: AbortSignal,
+  ) {
+    this.#shared = new ClaimedSettlement(parts)
+  }
+
+  get #closed(): boolean {
+    return this.closing.aborted
+  }
+
+  /** Verifies, records, settles and credits a payment. `verified`: called when its settlement is about to be requested. */
+  async settle(order: PaymentOrder, verified: () => void): Promise<CashierReply> {
+    const { facilitator, records, clock, log } = this.parts
+    const answer = await facilitator.verify(order.message, order.payer)
+    if (answer.verdict === 'nothing') return { state: 'down' }
+    // A nonce that is used may have been used by a service that credits the same: then the payment counts.
+    const isUsed = answer.verdict === 'invalid' && usedReasons.has(answer.reason)
+    const taken = isUsed ? await this.#shared.taken(order) : undefined
+    if (answer.verdict === 'invalid' && taken === undefined)
+      return { state: 'refused', stage: 'verify', reason: answer.reason }
+    // Before anything is credited or waited for: anybody who reads the payment on the chain can bring it for something else.
+    const ownership = await this.#own(order)
+    if (ownership === 'other') return spent
+    if (taken === 'pending') return { state: 'pending' }
+    if (ownership === 'unreachable') return { state: 'down' }
+    if (taken === undefined && !(await this.#shared.claim(order))) return { state: 'down' }
+    if (this.#closed) return { state: 'down' }
+    const record = tryWrite(() => records.recordRequest(order, clock.now()))
+    if (record !== undefined && isRefusal(record)) {
+      // No settlement was requested yet, and no other service shall request one.
+      log.error({ reason: record.message }, 'a payment is not taken: it could not be written down')
+      if (taken === undefined) await this.#shared.clear(order)
+      return { state: 'down' }
+    }
+    if (record === undefined) {
+      log.error('the table of payments is full: new payments are refused')
+      return { state: 'down' }
+    }
+    await records.flushed()
+    verified()
+    return taken === undefined ? this.#request(record, firstAttempt) : this.#settled(record, taken)
+  }
+
+  /** Goes on with a settlement that an earlier process requested: whether the money has moved is not known. */
+  async resume(record: PaymentRecord): Promise<CashierReply> {
+    for (let tries = 0; !this.#closed; tries += 1) {
+      const ownership = await this.#own(record)
+      if (ownership !== 'unreachable') return this.#requestOwned(record, ownership, laterAttempt)
+      await this.#pause(tries)
+    }
+    return { state: 'pending' }
+  }
+
+  /** The same with one attempt, for a settlement that another service requested. */
+  async tryOnce(record: PaymentRecord): Promise<CashierReply> {
+    if (this.#closed) return { state: 'pending' }
+    const ownership = await this.#own(record)
+    return ownership === 'unreachable'
+      ? this.#failInDoubt(record, settleFailed, singleAttempt)
+      : this.#requestOwned(record, ownership, singleAttempt)
+  }
+
+  /** Credits the settled money to its beneficiary. It was paid: this goes on until it is done. */
+  async credit(record: PaymentRecord): Promise<CashierReply> {
+    const { credits, records, log } = this.parts
+    const { payment, units, tokens, beneficiary, payer, signed, transaction = '', resource } = record
+    for (let tries = 0; !this.#closed; tries += 1) {
+      try {
+        await credits.credit(beneficiary, payment, tokens, { units, payer, transaction, signed })
+        if (this.#closed) break
+        log.info({ payment, units, tokens, beneficiary, transaction, resource }, 'a payment was settled')
+        return settledReply(records.end(record, { credited: true }))
+      } catch (error) {
+        log.error(
+          { err: error, payment, units, beneficiary },
+          'a settled payment cannot be credited now: tried again',
+        )
+      }
+      await this.#pause(tries)
+    }
+    return { state: 'pending' }
+  }
+
+  /** Whether the payment is ours to take for this, and nobody else's with the same wallet. */
+  async #own({ payment, validBefore, beneficiary }: PaymentOrder | PaymentRecord): Promise<Ownership> {
+    return (await this.parts.owners?.own(payment, validBefore * 1000 + ownedMs, beneficiary)) ?? 'ours'
+  }
+
+  #requestOwned(
+    record: PaymentRecord,
+    ownership: Exclude<Ownership, 'unreachable'>,
+    attempt: Attempt,
+  ): Promise<CashierReply> {
+    return ownership === 'ours'
+      ? this.#request(record, attempt)
+      : this.#fail(record, 'invalid_exact_evm_nonce_already_used')
+  }
+
+  /**
+   * Requests the settlement from the facilitator until it is decided. A first answer decides alone, where it is clear. After an
+   * unclear one the money may have moved, so that a refusal proves nothing: then the chain decides (`witness`). What neither
+   * decides in time is recorded as failed and `doubtful`.
+   */
+  async #request(record: PaymentRecord, attempt: Attempt): Promise<CashierReply> {
+    const { facilitator, clock, witness } = this.parts
+    const untilMs = clock.monotonic() + this.#patienceMs(record, attempt)
+    let { isInDoubt } = attempt
+    for (let tries = 0; !this.#closed; tries += 1) {
+      const answer = await facilitator.settle(record.message ?? '', record.payer)
+      if (this.#closed) break
+      if (answer.result === 'settled') return this.#settled(record, answer.transaction)
+      if (answer.result === 'refused' && !isInDoubt) return this.#refused(record, answer.reason, untilMs)
+      if (answer.result === 'unrequested' && !isInDoubt) return this.#withdraw(record)
+      const onChain = isInDoubt ? await this.#onChain(record) : undefined
+      if (this.#closed) break
+      if (onChain?.startsWith('0x') === true) return this.#settled(record, onChain)
+      const reason = answer.result === 'refused' ? answer.reason : settleFailed
+      if (onChain === 'never') return this.#fail(record, reason)
+      // What is on the chain, and not final yet, is waited for.
+      const isOver = clock.monotonic() > untilMs && onChain !== 'early'
+      const isRefusedForGood = answer.result === 'refused' && witness === undefined
+      if (attempt.isSingle || isOver || isRefusedForGood) return this.#failInDoubt(record, reason, attempt)
+      isInDoubt = true
+      this.#logUnclear(record, answer)
+      await this.#pause(tries)
+    }
+    return { state: 'pending' }
+  }
+
+  /** Whether the money has moved. It may take time: an earlier attempt can still be mined. Undefined: nobody can see it. */
+  async #onChain(record: PaymentRecord): Promise<MovedOnChain | undefined> {
+    return this.parts.witness?.moved({ ...record, requestedMs: record.askedMs })
+  }
+
+  /** For so long its settlement is requested, ms. The clock may be set back meanwhile, which could extend an end by years. */
+  #patienceMs({ validBefore, askedMs }: PaymentRecord, { isInDoubt }: Attempt): number {
+    const { clock, options } = this.parts
+    const endMs = Math.min(validBefore * 1000, askedMs + options.giveUpMs) + graceMs
+    // One that is taken up late is requested for a while, too: the facilitator or the chain may be away just now.
+    return Math.min(Math.max(endMs - clock.now(), isInDoubt ? graceMs : 0), options.giveUpMs + graceMs)
+  }
+
+  /** The facilitator never got the request: the record and the claim go, as if the payment had not been brought. */
+  async #withdraw(record: PaymentRecord): Promise<CashierReply> {
+    if (!(await this.#written(() => this.parts.records.drop(record)))) return { state: 'pending' }
+    await this.#shared.clear(record)
+    return { state: 'down' }
+  }
+
+  /**
+   * The settlement was refused clearly, so that nothing of it moved. The payment counts all the same where another service that
+   * credits the same took it meanwhile.
+   */
+  async #refused(record: PaymentRecord, reason: string, untilMs: number): Promise<CashierReply> {
+    // The own claim is removed first: otherwise two services that were both refused would each think that the other
+    // one succeeded.
+    await this.#shared.clear(record)
+    const taken = await this.#shared.takenInTheEnd(record, untilMs, () => this.#closed)
+    if (this.#closed) return { state: 'pending' }
+    return taken === undefined || taken === 'pending'
+      ? this.#fail(record, reason)
+      : this.#settled(record, taken)
+  }
+
+  async #settled(record: PaymentRecord, transaction: string): Promise<CashierReply> {
+    const change = { state: 'settled', credited: false, transaction } as const
+    const ended = await this.#ended(record, change)
+    return ended === undefined ? { state: 'pending' } : this.credit(ended)
+  }
+
+  /** Records that nothing of the payment has moved. */
+  async #fail(record: PaymentRecord, reason: string): Promise<CashierReply> {
+    this.parts.log.warn(detailsOf(record, reason), 'a payment was not settled')
+    return this.#failed(record, { reason, doubtful: false })
+  }
+
+  /** Records that the payment failed, and may have moved all the same. Who tries once does so again, and states the end. */
+  async #failInDoubt(record: PaymentRecord, reason: string, { isSingle }: Attempt): Promise<CashierReply> {
+    const { log } = this.parts
+    if (isSingle) log.warn(detailsOf(record, reason), 'a payment was not settled')
+    else
+      log.error(
+        detailsOf(record, reason),
+        'a payment failed after an attempt without an answer: check on chain whether it was made',
+      )
+    return this.#failed(record, { reason, doubtful: true })
+  }
+
+  async #failed(
+    record: PaymentRecord,
+    why: Required<Pick<PaymentRecord, 'reason' | 'doubtful'>>,
+  ): Promise<CashierReply> {
+    const ended = await this.#ended(record, { state: 'failed', ...why })
+    return ended === undefined ? { state: 'pending' } : refusedReply(ended)
+  }
+
+  /** Writes down how it ended; waits for the disk, because it has happened. Undefined: the service closes first. */
+  async #ended(record: PaymentRecord, change: Partial<PaymentRecord>): Promise<PaymentRecord | undefined> {
+    const endedMs = this.parts.clock.now()
+    let ended = undefined as PaymentRecord | undefined
+    await this.#written(() => {
+      ended = this.parts.records.end(record, { ...change, endedMs })
+    })
+    return ended
+  }
+
+  #written(write: () => void): Promise<boolean> {
+    return writePatiently(write, this.closing, this.parts.log)
+  }
+
+  #logUnclear({ payment }: PaymentRecord, answer: Settled): void {
+    const why = 'why' in answer ? answer.why : answer.result
+    this.parts.log.warn(
+      { payment, why },
+      'the facilitator gave no clear answer to a settlement: it is tried again',
+    )
+  }
+
+  #pause(tries: number): Promise<void> {
+    const ms = this.parts.options.retryMs * 2 ** Math.min(tries, 5)
+    return new Promise((resolve) => {
+      this.parts.clock.after(ms, resolve)
+    })
+  }
+}
+
+function detailsOf({ payment, units }: PaymentRecord, reason: string): object {
+  return { payment, units, reason }
+}
