@@ -8,7 +8,8 @@ import type { AnswerPrice, CountPlaces, ResponseCacheOptions } from '../http/res
 import type { Bounded } from '../names/name-marks.js'
 import { type Exchange, type Family, families } from '../serving/request-exchange.js'
 import type { StoredContent } from '../store/stored-content.js'
-import type { Entry, TimedHead } from './entry.js'
+import type { Entry } from './entry.js'
+import type { TimedHead } from './entry-heads.js'
 import type { Guard } from './guard.js'
 import { ItemWindow } from './item-window.js'
 import { plainLines } from './plain-lines.js'
@@ -123,7 +124,7 @@ export class CacheFiller {
     if (size === 0 || (method === 'GET' && variant === 'whole' && size > bodyMaxBytes)) return
     const host = request.header('host') ?? ''
     if (!responseCache.hasRoom && !this.#recent.isSecond(method, host, path, variant)) return
-    const borrowed = content.lend?.(entry.placeWithdrawals)
+    const borrowed = content.lend?.(entry.segmentWithdrawals)
     const conditions = this.#contentConditions(entry, content)
     const price = this.#priceOf(exchange)
     if (borrowed === undefined || conditions === undefined || price === undefined) return

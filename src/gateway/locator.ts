@@ -140,12 +140,12 @@ export class Locator {
       return undefined
     // The commit number is read first: a change between the two reads is then noticed at the next request.
     const { commits, withdrawals } = segments.marks
-    if (entry.placeAt !== commits) {
-      entry.placeWithdrawals = withdrawals
-      entry.place = segments.find(digest)
-      entry.placeAt = commits
+    if (entry.segmentPlaceAt !== commits) {
+      entry.segmentWithdrawals = withdrawals
+      entry.segmentPlace = segments.find(digest)
+      entry.segmentPlaceAt = commits
     }
-    return entry.place === undefined ? undefined : segments.open(entry.place, digest)
+    return entry.segmentPlace === undefined ? undefined : segments.open(entry.segmentPlace, digest)
   }
 
   /**
@@ -183,7 +183,7 @@ export class Locator {
       return true
     }
     // Small payloads lie in a segment: a path below blobs/ would name a file that is not there.
-    const where = stamp === undefined ? { segment: entry.place?.segment } : { path: entry.blobPath }
+    const where = stamp === undefined ? { segment: entry.segmentPlace?.segment } : { path: entry.blobPath }
     const details = { data: id, digest: Buffer.from(digest).toString('base64url'), ...where }
     if (outcome)
       this.log.error(details, 'a blob does not have the size on record; its content is fetched again')

@@ -35,7 +35,7 @@ export class StoredHeads {
     const { fallback, naming, method, path } = exchange
     const sound = stored?.sound === true
     const kind = { variant, cached: stored !== undefined, sound, fallback, naming, tail }
-    const timed = entry.timedHead(kind, method, path, seconds, this.parts.writer)
+    const timed = entry.heads.headFor(kind, method, path, seconds, this.parts.writer)
     if (stored?.sound === true && grant.lines === '')
       this.parts.cacheFiller.offer(exchange, entry, stored.content, planned, timed)
     return { status, split: timed.split, id: exchange.requestId, lines: lines + grant.lines }

@@ -82,7 +82,7 @@ for (const reuseSeconds of [60, 0]) {
           counted += bytes
         })
         counted += entry.bytes
-        entry.timedHead(whole, 'GET', `/raw/${id}`, 1_700_000_000, writer)
+        entry.heads.headFor(whole, 'GET', `/raw/${id}`, 1_700_000_000, writer)
         return entry
       })
       const taken = memoryBytes() - before

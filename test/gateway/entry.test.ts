@@ -5,7 +5,7 @@ import { vocabularies } from '../../src/attest/vocabulary.js'
 import type { Attributes } from '../../src/catalog/attributes.js'
 import type { Id } from '../../src/format/id.js'
 import { Entries } from '../../src/gateway/entries.js'
-import type { HeadKind } from '../../src/gateway/entry.js'
+import type { HeadKind } from '../../src/gateway/entry-heads.js'
 import { gatewayDefaults } from '../../src/gateway/gateway-parts.js'
 import { createHeadWriter, type HeadWriter } from '../../src/gateway/head.js'
 import { Router } from '../../src/http/router.js'
@@ -131,7 +131,7 @@ t.test('a head is prepared once and signed once a second for each path', async (
     },
   }
   const frame = (answer: HeadKind, method: string, path: string, seconds: number): string =>
-    Buffer.from(entry.timedHead(answer, method, path, seconds, writer).split.after).toString()
+    Buffer.from(entry.heads.headFor(answer, method, path, seconds, writer).split.after).toString()
   const block = (path: string, seconds: number): string => frame(whole, 'GET', path, seconds)
   const first = block('/a', 1)
   for (let at = 0; at < 10; at += 1) t.equal(block('/a', 1), first)
@@ -159,7 +159,7 @@ t.test('a signature is sent until it is too old', async (t) => {
     },
   }
   const at = (seconds: number): string =>
-    Buffer.from(entry.timedHead(whole, 'GET', '/a', seconds, writer).split.after)
+    Buffer.from(entry.heads.headFor(whole, 'GET', '/a', seconds, writer).split.after)
       .toString()
       .slice(16)
   t.same([100, 101, 160].map(at), ['100', '100', '100'])
