@@ -3,12 +3,13 @@ import { LazySignal } from '../../actor/lazy-signal.js'
 import type { Attributes } from '../../catalog/attributes.js'
 import { isBug } from '../../format/bug.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import type { BlobDraft } from '../../store/blobs.js'
 import type { SmallBlobs } from '../../store/segments/small-blobs.js'
 import type { Announcement } from '../announcement.js'
 import type { Kept } from '../keeping/blob-cache.js'
 import { defect, forbiddenBytes, tooMuchAnnounced, unknownEverywhere, weightier } from '../refusals.js'
 import type { Found } from '../source.js'
-import type { ContentRequest } from '../source-messages.js'
+import type { ContentRequest, Window } from '../source-messages.js'
 import { windowIn } from '../window-in.js'
 import { BlockedBytes } from './blocked-bytes.js'
 import { cancelBody } from './cancel-body.js'
@@ -226,16 +227,17 @@ export class ContentTransfer {
     return isBuffered ? found.body : resuming(found, window, () => meters.resumed())
   }
 
-  /** Takes one source's bytes. Undefined: all is well and kept. A refusal: nothing of it may be believed. */
+  /**
+   * Takes one source's bytes, in one of three ways. A small payload is gathered in memory (`#gather`). A larger one goes into a
+   * file; above `digestBufferMaxBytes` its readers begin at once, and below when it is judged. So does a window of any size.
+   * Undefined: all is well and kept. A refusal: nothing of it may be believed.
+   */
   async #take(
     found: Found,
     body: Found['body'],
     known: Attributes | undefined,
   ): Promise<Refusal | undefined> {
-    const { declaredDigest } = found
-    // The declared digest of a trusted source counts before a byte is read. For others the bytes are hashed first.
-    const isForbidden = declaredDigest !== undefined && found.trusted && this.#judge.forbids(declaredDigest)
-    const window = isForbidden ? forbiddenBytes() : judgeSize(found, known, this.request.window)
+    const window = this.#windowOf(found, known)
     if (isRefusal(window)) {
       void cancelBody(body)
       return window
@@ -245,43 +247,66 @@ export class ContentTransfer {
     this.#fileBytes = fileBytes
     const target: TransferTarget = { found, body, known, base, fileBytes }
     const { small, options } = this.parts
-    const isBuffered = window === undefined && fileBytes <= options.digestBufferMaxBytes
-    if (
-      isBuffered &&
-      small !== undefined &&
-      fileBytes <= small.payloadMaxBytes &&
-      Gathering.hasRoom(fileBytes)
-    ) {
-      return this.#gather(target, small)
-    }
-    const isBelieved = found.proven || known?.size === found.sizeBytes
-    const draft = await this.#draft.take(fileBytes, isBelieved)
+    const isShownAtEnd = window === undefined && fileBytes <= options.digestBufferMaxBytes
+    const isSmall = isShownAtEnd && small !== undefined && fileBytes <= small.payloadMaxBytes
+    if (isSmall && Gathering.hasRoom(fileBytes)) return this.#gather(target, small)
+    const draft = await this.#draftFor(target)
     if (isRefusal(draft)) {
       void cancelBody(body)
-      // An unproven size that does not fit must not end the transfer while the disk has room: other sources are tried.
-      return isBelieved || this.parts.store.freeBytes().disk < plentyBytes ? draft : tooMuchAnnounced()
+      return draft
     }
-    const isDoubted =
-      found.isJudgedAtEnd === true || (window === undefined && this.#judge.isSuspect(fileBytes))
-    if (!isBuffered && !isDoubted) {
-      // The digest on record may differ from that of these bytes. So the digest is announced only when all bytes are here.
-      const { digest: _unproven, ...rest } = attributesFound(this.request.id, found, known, undefined)
-      const attributes = { ...rest, verified: false }
-      this.#announce(announcementOf(target, attributes, placeIn(draft)))
-      // The place of an item is recorded even where no reader takes all of it.
-      if (found.proven) this.parts.keeper.tell({ kind: 'learn', attributes: [attributes] })
-    }
+    if (!isShownAtEnd && !this.#isJudgedAtEnd(target)) this.#announceEarly(target, draft)
+    return this.#write(target, draft)
+  }
+
+  /**
+   * The wanted window in what was found; undefined: all of it. The digest that a trusted source declares counts before a byte is
+   * read. Bytes of others are hashed first.
+   */
+  #windowOf(found: Found, known: Attributes | undefined): Window | Refusal | undefined {
+    const { declaredDigest, trusted } = found
+    const isForbidden = declaredDigest !== undefined && trusted && this.#judge.forbids(declaredDigest)
+    return isForbidden ? forbiddenBytes() : judgeSize(found, known, this.request.window)
+  }
+
+  /** A file for the bytes. An unproven size that does not fit is refused as the source's fault while the disk has room. */
+  async #draftFor({ found, known, fileBytes }: TransferTarget): Promise<BlobDraft | Refusal> {
+    const isBelieved = found.proven || known?.size === found.sizeBytes
+    const draft = await this.#draft.take(fileBytes, isBelieved)
+    const isOurs = isBelieved || this.parts.store.freeBytes().disk < plentyBytes
+    return isRefusal(draft) && !isOurs ? tooMuchAnnounced() : draft
+  }
+
+  /** Whether no reader may get a byte before all bytes are here and were judged. */
+  #isJudgedAtEnd({ found, fileBytes }: TransferTarget): boolean {
+    const isWhole = this.request.window === undefined
+    return found.isJudgedAtEnd === true || (isWhole && this.#judge.isSuspect(fileBytes))
+  }
+
+  /** Lets readers begin before the bytes are here. The digest on record may differ from that of these bytes: it comes at the end. */
+  #announceEarly(target: TransferTarget, draft: BlobDraft): void {
+    const { found, known } = target
+    const { digest: _unproven, ...rest } = attributesFound(this.request.id, found, known, undefined)
+    const attributes = { ...rest, verified: false }
+    this.#announce(announcementOf(target, attributes, placeIn(draft)))
+    // The place of an item is recorded even where no reader takes all of it.
+    if (found.proven) this.parts.keeper.tell({ kind: 'learn', attributes: [attributes] })
+  }
+
+  /** Takes the bytes into the file. A window ends there; a whole payload is judged, announced, and kept. */
+  async #write(target: TransferTarget, draft: BlobDraft): Promise<Refusal | undefined> {
+    const { found, fileBytes } = target
+    const isHashed = this.request.window === undefined
     const shownMax = this.#judge.shownMax(fileBytes)
     const onWritten = (written: number): void => this.progress.move(Math.min(written, shownMax), 'growing')
-    const isHashed = window === undefined
     const writer = new FileWriter(draft.handle, { isHashed, isLasting: found.isLasting === true, onWritten })
     // A write that is still under way must not meet the bytes of the next source.
     const broken = await this.#pour(target, writer).finally(() => writer.rest())
     if (broken !== undefined) return broken
     const digest = writer.digest()
-    const isWritten = await writer.settled(window === undefined ? digest : undefined, this.parts.log)
+    const isWritten = await writer.settled(isHashed ? digest : undefined, this.parts.log)
     if (isRefusal(isWritten)) return isWritten
-    if (window !== undefined) {
+    if (!isHashed) {
       this.progress.move(fileBytes, 'whole')
       return undefined
     }
@@ -293,7 +318,7 @@ export class ContentTransfer {
     return undefined
   }
 
-  /** Takes a small payload: into memory, and into a segment when it is judged. Readers read it there. */
+  /** Takes a small payload into memory, and into a segment when it is judged. Its readers begin then, and read it there. */
   async #gather(target: TransferTarget, small: SmallBlobs): Promise<Refusal | undefined> {
     const gathering = new Gathering(target.fileBytes, target.found.isLasting)
     try {

@@ -18,12 +18,12 @@ import type {
   SourceReply,
   SourceRequest,
 } from '../source-messages.js'
-import { hintsKey, type TrailRules, trailKey } from '../upstream/trail.js'
+import type { TrailRules } from '../upstream/trail.js'
 import type { Absences } from './absences.js'
 import { BackgroundFills, type FillOptions } from './background-fills.js'
 import { isBlockedCopy } from './blocked-bytes.js'
 import { ContentTransfer } from './content-transfer.js'
-import { JoinableTransfers, transferKey } from './joinable-transfers.js'
+import { JoinableTransfers } from './joinable-transfers.js'
 import { openedOf, placedOf } from './open-replies.js'
 import type { TransferParts } from './transfer-parts.js'
 import { ProgressSlots, TransferProgress } from './transfer-progress.js'
@@ -70,7 +70,7 @@ interface Reader {
 /** Owner of every transfer: one per payload, however many readers there are. */
 export class Fetcher {
   readonly #slots: ProgressSlots
-  readonly #joinable = new JoinableTransfers()
+  readonly #joinable: JoinableTransfers
   readonly #running = new Map<ContentTransfer, Promise<void>>()
   readonly #readers = new Map<number, Reader>()
   readonly #shares: TransferShares
@@ -86,6 +86,7 @@ export class Fetcher {
     private readonly options: FetcherOptions,
   ) {
     this.#slots = new ProgressSlots(table)
+    this.#joinable = new JoinableTransfers(options.trail)
     this.#shares = new TransferShares(options.fetchesMax, table.slots)
     const { fills } = options
     this.#fills =
@@ -266,33 +267,22 @@ export class Fetcher {
     const { absences } = this.options
     const { id } = request
     if (!isRefusal(announcement)) absences?.note(id, 'found')
-    else if (this.#variantKey(request) !== '') return
+    else if (this.#joinable.variantOf(request) !== '') return
     else if (failures.has(announcement.refused)) absences?.note(id, 'failed')
     else if (announcement.refused === 'unknown' && announcement.isUnsure !== true)
       absences?.miss(id, generation)
   }
 
   /**
-   * A transfer in flight that serves this request: one that has bytes already, or one with exactly the same parameters. Otherwise
-   * the hints of one client would decide for another. A request with hops may also be this gateway's own request in a loop, which
-   * would wait for itself.
+   * A transfer under way that serves this request. One without bytes is joined by requests with the same hops alone, also because
+   * a request with hops may be this gateway's own in a loop, which would wait for itself.
    */
   #join(request: ContentRequest): ContentTransfer | undefined {
-    const variant = this.#variantKey(request)
-    return [
-      ...this.#joinable.wholesOf(request.id).filter(({ announced }) => announced !== undefined),
-      this.#joinable.at(transferKey(request, variant, false)),
-      this.#isUnjudged(request) ? undefined : this.#joinable.at(transferKey(request, variant, true)),
-    ].find((transfer) => transfer !== undefined && this.#reaches(transfer, request))
+    const extents = this.#isUnjudged(request) ? (['whole'] as const) : (['whole', 'window'] as const)
+    return this.#joinable.candidatesFor(request, extents).find((transfer) => this.#reaches(transfer, request))
   }
 
-  /** The hints and hops of a client that may change the result; '' without any. */
-  #variantKey({ provenance, hints }: ContentRequest): string {
-    const trail = trailKey(provenance, this.options.trail)
-    const place = hintsKey(hints)
-    return trail === '' && place === '' ? '' : `${trail} ${place}`
-  }
-
+  /** Whether a transfer brings, soon enough, what a request wants. */
   #reaches(transfer: ContentTransfer, { window }: ContentRequest): boolean {
     if (transfer.progress.state === 'broken') return false
     if (isBlockedCopy(this.parts.forbidden, transfer.announced?.attributes)) return false
@@ -319,7 +309,7 @@ export class Fetcher {
     const separate = request.window !== undefined && !this.#wholeInstead(request)
     const progress = new TransferProgress(this.#slots.table, slot, share.over)
     const transfer = new ContentTransfer(separate ? request : wholeOf(request), progress, parts)
-    this.#joinable.add(transferKey(request, this.#variantKey(request), separate), transfer)
+    this.#joinable.add(request, separate ? 'window' : 'whole', transfer)
     this.#taken.set(transfer, share)
     const run = transfer.run().finally(() => {
       share.over()
