@@ -247,7 +247,7 @@ t.test('retired words do not come back', async (t) => {
 /** Names of members in records on disk: another name would make old records unreadable. */
 const storedNames: Readonly<Record<string, readonly string[]>> = {
   'src/admission/payment-records.ts': ['askedMs'],
-  'src/admission/cashier.ts': ['askedMs'],
+  'src/admission/settler.ts': ['askedMs'],
   'src/payment/usdc/left-settlements.ts': ['askedMs'],
   'src/payment/usdc/shared-settlements.ts': ['askedMs'],
   'src/payment/usdc/x402-comparison.ts': ['askedMs'],
@@ -446,20 +446,50 @@ t.test('the architecture names every room and worker, and no other', async (t) =
     t.ok(architecture.includes(`\`${path}\``), `${path} is named`)
 })
 
+/** Whether a text declares `name`, or has it as a member. */
+function declares(text: string, name: string): boolean {
+  return new RegExp(`(?<![\\w#])${name}(?: [=<(]|[(<=.:?]| extends| implements| \\{)`).test(text)
+}
+
+/** The names in code spans of a table's cell: classes, members (`Class.member`, `#member`), functions. No paths, no settings. */
+function codeNamesIn(cell: string): string[] {
+  return [...cell.matchAll(/`(#?[A-Za-z][\w.#]*)`/g)]
+    .map(([, name = '']) => name)
+    .filter((name) => !/^[A-Z\d_]+$|\.\w{2}$/.test(name))
+}
+
 t.test('the functions that the architecture names are in the files beside them', (t) => {
   const rows = [...architecture.matchAll(/^\| .*`(?:src|native)\/[\w./-]+`.*$/gm)].map(([row]) =>
     row.split('|'),
   )
+  const addons = sources('native', /\.(?:ts|h|cc)$/)
+  const all = [...program, ...addons].map(({ text }) => text)
   const wrong = rows.flatMap((cells) => {
     const at = cells.findIndex((cell) => /^ `(?:src|native)\//.test(cell))
-    const files = [...(cells[at] ?? '').matchAll(/`([\w./-]+\.\w+)`/g)].map(([, path = '']) => path)
-    const names = [...(cells[at + 1] ?? '').matchAll(/`([\w.#]+)`/g)].flatMap(([, name = '']) =>
-      name.split('.'),
+    const textsOf = (cell: string): string[] =>
+      [...cell.matchAll(/`((?:src|native)\/[\w./-]+\.\w+)`/g)].map(([, path = '']) =>
+        readFileSync(join(root, path), 'utf8'),
+      )
+    const beside = textsOf(cells[at] ?? '')
+    const functions = codeNamesIn(cells[at + 1] ?? '').filter(
+      (name) => !name.split('.').every((part) => beside.some((text) => declares(text, part))),
     )
-    const text = files.map((path) => readFileSync(join(root, path), 'utf8')).join('\n')
-    const isThere = (name: string): boolean =>
-      new RegExp(`(?<![\\w#])${name}(?: [=<(]|[(<=.:]| extends| implements| \\{)`).test(text)
-    return names.filter((name) => !isThere(name)).map((name) => `${files.join(', ')}: ${name}`)
+    // What else a row names is in its files, or a class (with its member) of any one file.
+    const ofRow = textsOf(cells.join(' '))
+    const isKnown = (name: string): boolean => {
+      const parts = name.split('.')
+      return (
+        parts.every((part) => ofRow.some((text) => new RegExp(`(?<![\\w#])${part}(?!\\w)`).test(text))) ||
+        all.some((text) => parts.every((part) => declares(text, part)))
+      )
+    }
+    // Words in lower case are threads, messages and table names, too.
+    const others = cells
+      .flatMap((cell, index) => (index === at + 1 ? [] : codeNamesIn(cell)))
+      .filter((name) => /[A-Z.#]/.test(name))
+    return [...functions, ...others.filter((name) => !isKnown(name))].map(
+      (name) => `${(cells[at] ?? '').trim()}: ${name}`,
+    )
   })
   t.ok(rows.length > 80, `${rows.length} rows`)
   t.strictSame(wrong, [])
