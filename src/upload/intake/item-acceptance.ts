@@ -58,8 +58,9 @@ export class ItemAcceptance {
   }
 
   /**
-   * Writes the item into the tables, then settles its charge, lists and announces it, and answers with its receipt. Of a charge
-   * that is in the log with the item, nothing waits for the tables, which get it later with others.
+   * Writes the item into the tables; then settles its charge, lists and announces it. Answers with its receipt when all of it is
+   * done, or took too long. Of a charge that is in the log with the item, nothing waits for the tables, which get it later with
+   * others.
    */
   async accept(
     accepted: AcceptedItem,
@@ -67,34 +68,26 @@ export class ItemAcceptance {
     announced: AnnouncedItem | undefined,
     { done, sale, writeIds, signed = this.receipts.signature(accepted, 'paid') }: AcceptedWith,
   ): Promise<UploadAnswer> {
-    const { announcer, charging, terms, clock, listing, scan, logger } = this.parts
+    const { charging, terms } = this.parts
     let isSettled = false
     const settle = (): void => {
       if (!isSettled) charging.settle(accepted.id, charge)
       isSettled = true
     }
-    const afterAcceptance = async (mayAnswer: boolean): Promise<void> => {
-      if (!mayAnswer) return
-      settle()
-      await listing?.list(accepted)
-      if (announced !== undefined) await announcer.announce(announced)
-      if (accepted.isBundle === true) await this.parts.opened?.(accepted.id)
-    }
     const record = (id: Id): void => {
       writeIds?.()
-      if (accepted.isBundle === true) scan.accepted(id)
-      listing?.queue(id)
+      this.#recordItem(accepted)
       charge.record(id)
     }
-    // The item is accepted: what fails then keeps neither its receipt nor its charge.
-    const logFailure = (err: unknown): void =>
-      logger.error({ err, id: accepted.id }, 'an accepted item could not be listed, announced or opened')
     const inTables = this.tables.write(accepted, { ...charge, record })
-    const inTime = <T>(step: Promise<T>): Promise<T | 'late'> =>
-      withinTime(clock, patienceMs, step, 'late' as const)
-    // What comes after the tables goes on by itself: a large bundle takes long to be listed.
-    const followed = inTime(inTables.then(afterAcceptance).catch(logFailure))
-    const [signature, mayAnswer] = await Promise.all([signed, inTime(inTables), followed])
+    const found = inTables.then((mayAnswer) => {
+      if (!mayAnswer) return undefined
+      settle()
+      return this.#makeFindable(accepted, announced)
+    })
+    // Where it takes longer it goes on by itself, as does the listing of a large bundle.
+    const foundOrLate = this.#inTime(found.catch((error) => this.#logFailure(accepted, error)))
+    const [signature, mayAnswer] = await Promise.all([signed, this.#inTime(inTables), foundOrLate])
     if (mayAnswer === false) return endingAnswer
     // The record in the log suffices for a receipt. Tables and index follow when the disk accepts changes.
     if (mayAnswer === 'late' && charge.isLogged !== true) return waitingAnswer
@@ -102,5 +95,28 @@ export class ItemAcceptance {
     settle()
     this.parts.receiptNews?.announce(receipt, accepted)
     return jsonAnswer(200, { ...receipt, ...done, ...saleFields(receipt, sale) }, sale?.paid?.lines)
+  }
+
+  /** What is written in the transaction that accepts the item, beside its row and its charge. */
+  #recordItem({ id, isBundle }: AcceptedItem): void {
+    if (isBundle === true) this.parts.scan.accepted(id)
+    this.parts.listing?.queue(id)
+  }
+
+  /** Lists the item for other machines, announces it to the catalog, and waits until what lies in a bundle can be found. */
+  async #makeFindable(accepted: AcceptedItem, announced: AnnouncedItem | undefined): Promise<void> {
+    const { announcer, listing, opened } = this.parts
+    await listing?.list(accepted)
+    if (announced !== undefined) await announcer.announce(announced)
+    if (accepted.isBundle === true) await opened?.(accepted.id)
+  }
+
+  /** The item is accepted: what fails then keeps neither its receipt nor its charge. */
+  #logFailure({ id }: AcceptedItem, err: unknown): void {
+    this.parts.logger.error({ err, id }, 'an accepted item could not be listed, announced or opened')
+  }
+
+  #inTime<T>(step: Promise<T>): Promise<T | 'late'> {
+    return withinTime(this.parts.clock, patienceMs, step, 'late' as const)
   }
 }

@@ -10,7 +10,13 @@ import {
   type UploadAnswer,
 } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
-import { type Charging, isCharge, noCharge } from '../charging/charging.js'
+import {
+  type ChargeOutcome,
+  type Charging,
+  type ItemCharge,
+  isCharge,
+  noCharge,
+} from '../charging/charging.js'
 import type { Purchase, Sale } from '../charging/sales.js'
 import type { Sharing } from '../charging/sharing.js'
 import type { ItemAnnouncer } from '../news/item-announcer.js'
@@ -20,7 +26,7 @@ import { type AcceptedItem, isGivenUp } from '../records/uploads.js'
 import { turnOf } from '../records/waiting-lines.js'
 import type { AcceptTerms } from './accept-terms.js'
 import type { BundleScan } from './bundle-scan.js'
-import { ItemAcceptance, type ItemAcceptanceParts } from './item-acceptance.js'
+import { type AcceptedWith, ItemAcceptance, type ItemAcceptanceParts } from './item-acceptance.js'
 import type { ReadItem } from './item-reader.js'
 import { type ItemTableParts, ItemTableWriter } from './item-table-writer.js'
 import { KeyedLock } from './keyed-lock.js'
@@ -60,6 +66,13 @@ const noop = (): void => undefined
 
 /** Number of blocks in which the receipt promises permanence. */
 const deadlineBlocks = 200
+
+const noHeight = textAnswer(503, 'No node has reported the height of the chain yet', '\r\nRetry-After: 5')
+
+/** An item that is stored and not accepted yet. */
+interface StoredItem extends Pick<AcceptedWith, 'done' | 'signed' | 'writeIds'> {
+  readonly accepted: AcceptedItem
+}
 
 /**
  * Accepts or refuses items that were read completely: signature, charge, disk, catalog, receipt, in this order. The receipt is
@@ -192,77 +205,98 @@ export class ItemIntake {
     return refusal === undefined ? this.#receipts.again(item, 202) : refusalAnswer(refusal)
   }
 
+  /**
+   * Accepts an item that is not known here: may it be accepted now, what pays for it, the disk, then the tables and the receipt.
+   * Until the item is stored each step may refuse it, and what was charged is refunded. One that is paid for in USDC ends in
+   * `SoldItems`, which has its payment settled after the item is stored.
+   */
   async #acceptNew(
     item: ReadItem,
     spooled: Spooled,
     uploader: Uploader,
-    { charge: given, purchase, isSignedHere }: AcceptTerms,
+    terms: AcceptTerms,
   ): Promise<UploadAnswer> {
-    const { charging, height, clock } = this.parts
-    const now = height()
-    if (now === undefined) {
-      await given?.refund()
-      return textAnswer(503, 'No node has reported the height of the chain yet', '\r\nRetry-After: 5')
+    const { purchase } = terms
+    const { header, sizeBytes, digest } = item
+    const client = uploader.address
+    const height = this.parts.height()
+    const refused = height === undefined ? noHeight : this.#refusedNow(purchase)
+    if (height === undefined || refused !== undefined) {
+      await terms.charge?.refund()
+      return refused ?? noHeight
     }
-    // No money moves for an item whose row would wait.
-    const waitingMax = purchase === undefined ? undefined : 0
-    const refusal = this.#tables.refusal(waitingMax) ?? this.parts.objectStore?.refusal
-    if (refusal !== undefined || this.parts.announcer.isFull) {
-      await given?.refund()
-      return refusal === undefined ? indexBehind : refusalAnswer(refusal)
-    }
-    const { header, sizeBytes, digest, itemsInside } = item
     const open = await this.#sold.openSale(header.id, purchase)
     if (open !== undefined) {
-      await given?.refund()
-      return 'status' in open
-        ? open
-        : this.#sold.settle(open, purchase as Purchase, { client: uploader.address })
+      await terms.charge?.refund()
+      return 'status' in open ? open : this.#sold.settle(open, purchase as Purchase, { client })
     }
-    const charge =
-      itemsInside > 0 && given?.withItems !== undefined
-        ? await given.withItems(itemsInside)
-        : (given ??
-          (purchase === undefined
-            ? await charging.charge(header, sizeBytes, uploader, itemsInside)
-            : noCharge))
+    const charge = await this.#charged(item, uploader, terms)
     if (!isCharge(charge)) return asAnswer(charge)
-    // Before the item is stored: an item whose order cannot be carried out must be refused.
-    const shared = isSignedHere === true ? undefined : await this.parts.sharing?.act(header, uploader)
-    if (shared !== undefined && !('done' in shared)) {
+    const stored = await this.#store(item, spooled, uploader, terms, { charge, height })
+    if ('status' in stored) {
       await charge.refund()
-      return shared
+      return stored
     }
-    const rank = rankOf(charge.free)
-    // Ends a turn of the signers. Whose order about credits was carried out does not wait for one.
-    const endTurn =
-      rank === 'free' && shared === undefined ? await this.parts.freeTurns?.turn(uploader) : undefined
-    if (endTurn !== undefined && typeof endTurn !== 'function') {
-      await charge.refund()
-      return endTurn
-    }
-    const promised = { receivedMs: clock.now(), deadlineHeight: now + deadlineBlocks }
-    const logged = loggedUpload(item, charge, purchase, promised)
-    const signed = purchase === undefined ? this.#receipts.signature(logged, rank) : undefined
-    // A rejection before the item is stored must not count as unhandled: it is awaited later.
-    const tried = signed?.then(noop, noop)
-    void tried?.then(endTurn)
-    const until = this.parts.signing.isBehind ? tried : undefined
-    const stored = await storeItem(item, logged, spooled, this.parts, until)
-    if (isRefusal(stored)) {
-      await charge.refund()
-      return notStored(stored)
-    }
-    // Where it waits for a bundle (`WaitingLines`): another kind of turn.
-    const turn = charge.free && turnOf(charge.free)
-    const { free: _, ...meta } = logged
-    const { writeIds, ...placed } = stored
-    const accepted: AcceptedItem = { ...meta, ...placed, ...(turn === undefined ? {} : { turn }) }
-    const done = shared?.done
-    if (purchase !== undefined)
-      return this.#sold.sell(accepted, purchase, { writeIds, done, client: uploader.address })
+    const { accepted, writeIds, done, signed } = stored
+    if (purchase !== undefined) return this.#sold.sell(accepted, purchase, { writeIds, done, client })
     const announced = { header, sizeBytes, digest }
     return this.#acceptance.accept(accepted, charge, announced, { done, signed, writeIds })
+  }
+
+  /** Why no item may be accepted now. No money moves for an item whose row would wait. */
+  #refusedNow(purchase: Purchase | undefined): UploadAnswer | undefined {
+    const waitingMax = purchase === undefined ? undefined : 0
+    const refusal = this.#tables.refusal(waitingMax) ?? this.parts.objectStore?.refusal
+    if (refusal !== undefined) return refusalAnswer(refusal)
+    return this.parts.announcer.isFull ? indexBehind : undefined
+  }
+
+  /** What is reserved for the item: before, by who sends it in parts; now; or nothing yet, where it is sold. */
+  async #charged(
+    { header, sizeBytes, itemsInside }: ReadItem,
+    uploader: Uploader,
+    { charge: reserved, purchase }: AcceptTerms,
+  ): Promise<ChargeOutcome> {
+    if (reserved !== undefined)
+      return itemsInside > 0 && reserved.withItems !== undefined ? reserved.withItems(itemsInside) : reserved
+    if (purchase !== undefined) return noCharge
+    return this.parts.charging.charge(header, sizeBytes, uploader, itemsInside)
+  }
+
+  /**
+   * Stores an item that is charged. Before, the order about shared credits in its tags is carried out: where it cannot be, the
+   * item is refused. The receipt is signed meanwhile. An answer: it is not stored.
+   */
+  async #store(
+    item: ReadItem,
+    spooled: Spooled,
+    uploader: Uploader,
+    { purchase, isSignedHere }: AcceptTerms,
+    { charge, height }: { readonly charge: ItemCharge; readonly height: number },
+  ): Promise<StoredItem | UploadAnswer> {
+    const { sharing, freeTurns, signing, clock } = this.parts
+    const order = isSignedHere === true ? undefined : await sharing?.act(item.header, uploader)
+    if (order !== undefined && !('done' in order)) return order
+    const rank = rankOf(charge.free)
+    // Receipts that nobody pays for wait for a turn of the signers. Whose order was carried out does not wait.
+    const mustWait = rank === 'free' && order === undefined
+    const endTurn = mustWait ? await freeTurns?.turn(uploader) : undefined
+    if (endTurn !== undefined && typeof endTurn !== 'function') return endTurn
+    const promised = { receivedMs: clock.now(), deadlineHeight: height + deadlineBlocks }
+    const logged = loggedUpload(item, charge, purchase, promised)
+    // The receipt of a sold item is signed when its payment is settled.
+    const signed = purchase === undefined ? this.#receipts.signature(logged, rank) : undefined
+    // Settled either way: `signed` is awaited after the item is stored, and must not count as unhandled until then.
+    const isSigned = signed?.then(noop, noop)
+    void isSigned?.then(endTurn)
+    const stored = await storeItem(item, logged, spooled, this.parts, signing.isBehind ? isSigned : undefined)
+    if (isRefusal(stored)) return notStored(stored)
+    const { writeIds, ...placed } = stored
+    const { free: _, ...record } = logged
+    // Its turn for a bundle (`WaitingLines`), which has nothing to do with that of the signers.
+    const turn = charge.free && turnOf(charge.free)
+    const accepted: AcceptedItem = { ...record, ...placed, ...(turn === undefined ? {} : { turn }) }
+    return { accepted, writeIds, done: order?.done, signed }
   }
 
   /** As `SoldItems.resumeIdle`. */
