@@ -66,7 +66,7 @@ export function openStoredUploads(
       network: settings.server.network,
       node: nodeName(settings),
       uploads,
-      log: itemLog,
+      itemLog,
       seen: storing.seen,
       unstored: storing.unstored,
       secret: async () => {

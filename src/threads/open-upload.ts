@@ -173,7 +173,7 @@ function openEndpoints(parts: UploadParts): UploadEndpoints {
     pools,
     sales,
     intake: accepting.intake,
-    log: itemLog,
+    itemLog,
     ...(credits === undefined ? {} : { credits }),
     ...(usdc === undefined ? {} : { usdc }),
     ...(service === undefined ? {} : { service }),
@@ -237,7 +237,7 @@ function openBundling(parts: UploadParts, { open }: UploadEndpoints): Bundling {
     },
     uploads,
     bundles,
-    log: itemLog,
+    itemLog,
     logFolder: uploadFolders(settings).log,
     chain,
     broadcast,
@@ -259,7 +259,7 @@ function openBundling(parts: UploadParts, { open }: UploadEndpoints): Bundling {
   const desk = new UploadsDesk({ uploads, bundles, ...lines })
   const announced = news === undefined ? {} : { news }
   const removing =
-    sandbox && new Sandbox({ uploads, log: itemLog, announcer, clock: systemClock, ...sandbox, ...announced })
+    sandbox && new Sandbox({ uploads, itemLog, announcer, clock: systemClock, ...sandbox, ...announced })
   return {
     desk,
     start: () => {

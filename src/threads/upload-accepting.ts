@@ -86,7 +86,7 @@ export function openUploadAccepting(
   const money = openMoney(given, tools, records, known.scan)
   const { charging, sharing } = money
   const bought = sellerOf(money)
-  const openSales = new OpenSales({ sales, log: itemLog, ...watching, ...bought })
+  const openSales = new OpenSales({ sales, itemLog, ...watching, ...bought })
   const stored = openStoredUploads(given, tools, records, signing, {
     onBrought: (items) => taken(given, items, { inner, charging, announcer, scan: known.scan }),
     onRecovered: () => recovered(records, charging),
@@ -159,12 +159,12 @@ interface Deciders {
 /** What was accepted, here and by other machines, alone or in bundles. */
 function openKnown(
   { closing, log: logger }: UploadTools,
-  { uploads, sales, itemLog: log, sharedItems }: UploadRecords,
+  { uploads, sales, itemLog, sharedItems }: UploadRecords,
   inBlock: Pick<KnownItemsParts, 'isInBlock'>,
   blockedOwners: ReadonlySet<string>,
 ) {
   const watching = { clock: systemClock, logger, closing: closing.signal }
-  const scan = new BundleScan({ uploads, sales, log, blockedOwners, ...inBlock, ...watching })
+  const scan = new BundleScan({ uploads, sales, itemLog, blockedOwners, ...inBlock, ...watching })
   const listing = sharedItems && new SharedItems({ uploads, sales, scan, items: sharedItems, ...watching })
   return {
     scan,

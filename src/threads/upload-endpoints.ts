@@ -42,7 +42,7 @@ export interface UploadEndpointsParts {
   readonly pools: FreePools
   readonly sales: Sales
   readonly intake: ItemIntake
-  readonly log: DurableLog
+  readonly itemLog: DurableLog
   /** Absent: nobody is paid here. */
   readonly credits?: CreditsPort
   readonly usdc?: UsdcPort
@@ -95,7 +95,7 @@ const usualMemoryMaxBytes = 128 * 1024 * 1024
 
 /** Every way in which items come, as routes: at once, in parts, resumable, unsigned, paid for by USDC. */
 export function openUploadEndpoints(parts: UploadEndpointsParts): UploadEndpoints {
-  const { uploads, pools, sales, intake, log, credits, usdc, disk, itemMaxBytes } = parts
+  const { uploads, pools, sales, intake, itemLog, credits, usdc, disk, itemMaxBytes } = parts
   const full = (bytes?: number): UploadAnswer | undefined => {
     const refusal = parts.storeRefusal?.()
     return parts.full(bytes) ?? (refusal === undefined ? undefined : refusalAnswer(refusal))
@@ -103,7 +103,7 @@ export function openUploadEndpoints(parts: UploadEndpointsParts): UploadEndpoint
   const { clients, clock, logger, blockedOwners, partsMaxBytes } = parts
   const arriving = new HeldRoom({ ...sharesOfRequests, disk })
   const memory = new HeldMemory(parts.memoryMaxBytes ?? usualMemoryMaxBytes)
-  const taking = { intake, log, itemMaxBytes, blockedOwners, full, arriving, memory }
+  const taking = { intake, itemLog, itemMaxBytes, blockedOwners, full, arriving, memory }
   const single = new SingleUpload(taking)
   const bought = {
     ...(usdc === undefined ? {} : { usdc }),

@@ -61,7 +61,7 @@ export interface UploadRecords {
   /** News for a gateway on another machine; undefined: there is none. */
   readonly news: GatewayNews | undefined
   readonly receiptNews: ReceiptNews | undefined
-  readonly itemLog: OpenedIntake['log']
+  readonly itemLog: OpenedIntake['itemLog']
   /** With what items are entered that were brought back from the object store. */
   readonly entering: Omit<IntakeParts, 'storing'>
   /** What the object store is compared with; undefined: there is none. */
@@ -113,7 +113,7 @@ export async function openUploadRecords(given: UploadGiven, tools: UploadTools):
   const entering = { uploads, sales, pools, log, onLost, isListed: sharedItems !== undefined }
   const storing = storingOf(settings)
   const parts = storing === undefined ? entering : { ...entering, storing }
-  const { log: itemLog, lost } = await openIntake(logFolder, parts)
+  const { itemLog, lost } = await openIntake(logFolder, parts)
   // Of a disk that is new, or was lost, the store may have more.
   if (storing === undefined || NodeClaim.nameIn(uploads) !== undefined) marks?.allBrought()
   return {

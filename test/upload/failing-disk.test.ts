@@ -215,7 +215,7 @@ function serviceOn(disk: FailingDisk, closing: AbortSignal, clock: Clock = syste
       sales: new Sales(environment),
       clock: systemClock,
       logger: silentLog,
-      log: { folder: '', release: () => undefined },
+      itemLog: { folder: '', release: () => undefined },
     }),
     signing: { receipt: async () => new Uint8Array(512), isBehind: false },
     terms: { public: '', dataCaches: [], fastFinalityIndexes: [] },

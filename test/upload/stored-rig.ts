@@ -82,7 +82,7 @@ export async function storingMachine(
     pools: { record: () => undefined },
     log: silentLog,
   }
-  const { log } = await openIntake(join(folder, 'log'), { ...entering, storing })
+  const { itemLog: log } = await openIntake(join(folder, 'log'), { ...entering, storing })
   const rests = { ...guardDefaults, writesMax: 4, restMs: 200, restMaxMs: 400 }
   const guarded = new GuardedObjects(objects, rests, unmetered, systemClock)
   const stored = new StoredUploads(
@@ -94,7 +94,7 @@ export async function storingMachine(
       network: 'devnet',
       node,
       uploads,
-      log,
+      itemLog: log,
       ...storing,
       secret: async () => secret,
       leaveSales,

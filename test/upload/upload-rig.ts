@@ -182,7 +182,7 @@ export async function uploadRig(
     isBehind: false,
   }
   const watching = { closing: closing.signal, clock: systemClock, logger: silentLog }
-  const noting = new BundleScan({ uploads, sales, log, insideMax, blockedOwners, ...watching })
+  const noting = new BundleScan({ uploads, sales, itemLog: log, insideMax, blockedOwners, ...watching })
   const listing = machines && new SharedItems({ uploads, sales, scan: noting, items: machines, ...watching })
   const posters = new KnownPosters(uploads.environment)
   const old = new RepostCheck(new ServicePosts(noting, machines, neverPosted), posters, systemClock, noting)
@@ -195,7 +195,7 @@ export async function uploadRig(
     verdicts: { verdictNow: async (signed) => verifyItemMessage(signed, signed.message) },
     charging: new CreditCharging(pools, credits, uploads.environment, old, systemClock, closing.signal),
     announcer: new ItemAnnouncer(undefined, closing.signal),
-    openSales: new OpenSales({ sales, clock: systemClock, logger: silentLog, log, usdc }),
+    openSales: new OpenSales({ sales, clock: systemClock, logger: silentLog, itemLog: log, usdc }),
     signing,
     ...(store === undefined ? {} : { objectStore: store }),
     ...(turns === undefined ? {} : { freeTurns: new FreeTurns(pools, turns, systemClock) }),
@@ -211,7 +211,7 @@ export async function uploadRig(
     pools,
     sales,
     intake,
-    log,
+    itemLog: log,
     credits,
     usdc,
     full,

@@ -32,7 +32,7 @@ export interface BundlingRules extends NextRules {
 export interface BundlerParts {
   readonly uploads: Uploads
   readonly bundles: Bundles
-  readonly log: DurableLog
+  readonly itemLog: DurableLog
   readonly logFolder: string
   readonly chain: Pick<Chain, 'anchor' | 'price' | 'balance' | 'postTransaction' | 'agreedStatus'>
   readonly broadcast: Pick<Broadcast, 'chunk'>
@@ -388,8 +388,8 @@ export class Bundler {
   }
 
   #release(bundle: BundleRecord): void {
-    const { bundles, log } = this.parts
-    for (const { place } of bundles.release(bundle)) log.release(place)
+    const { bundles, itemLog } = this.parts
+    for (const { place } of bundles.release(bundle)) itemLog.release(place)
   }
 }
 

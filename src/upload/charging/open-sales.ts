@@ -14,7 +14,7 @@ import type { ServiceOfSeveral } from './several-services.js'
 
 export interface OpenSalesParts {
   readonly sales: Sales
-  readonly log: Pick<DurableLog, 'folder' | 'release'>
+  readonly itemLog: Pick<DurableLog, 'folder' | 'release'>
   /** Absent: no USDC is taken. */
   readonly usdc?: Pick<UsdcPort, 'outcome'>
   /** Absent: this upload service is the only one. */
@@ -58,7 +58,7 @@ export class OpenSales {
   /** Nothing was paid for it. */
   drop(sale: Sale): void {
     this.sales.drop(sale)
-    if (sale.item !== undefined) this.parts.log.release(sale.item.place)
+    if (sale.item !== undefined) this.parts.itemLog.release(sale.item.place)
     // Who has sent it waits for an answer of the machine that it was taken over from.
     const { itemId: item, payment, service, isTakenOver } = sale
     if (isTakenOver === true)
@@ -70,7 +70,7 @@ export class OpenSales {
 
   /** The announcement of a stored item. */
   announcementOf(item: AcceptedItem): AnnouncedItem | undefined {
-    return readAnnouncement(this.parts.log.folder, item)
+    return readAnnouncement(this.parts.itemLog.folder, item)
   }
 
   /**

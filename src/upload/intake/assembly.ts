@@ -55,7 +55,7 @@ export class Assembly {
   #foresee: ((header: ItemHeader) => Promise<UploadAnswer | undefined>) | undefined
 
   constructor(private readonly parts: SingleUploadParts) {
-    this.#spool = new Spool(parts.log, () => this.#onRoom())
+    this.#spool = new Spool(parts.itemLog, () => this.#onRoom())
     this.#reader = new ItemReader(false, parts.blockedOwners)
   }
 

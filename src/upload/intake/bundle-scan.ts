@@ -29,7 +29,7 @@ const tryAgain = 'the log cannot be read: it is tried again'
 export interface BundleScanParts {
   readonly uploads: Uploads
   readonly sales: Pick<Sales, 'open' | 'openOf'>
-  readonly log: Pick<DurableLog, 'folder' | 'withdraw'>
+  readonly itemLog: Pick<DurableLog, 'folder' | 'withdraw'>
   readonly clock: Pick<Clock, 'now' | 'after'>
   readonly logger: Pick<Log, 'error' | 'info' | 'warn'>
   readonly closing: AbortSignal
@@ -109,7 +109,7 @@ export class BundleScan {
     const rest = await this.#tried(bundle)
     if (isRefusal(rest)) {
       this.#forget(bundle.id)
-      this.parts.log.withdraw(bundle.place, metaBytes)
+      this.parts.itemLog.withdraw(bundle.place, metaBytes)
       return rest
     }
     return () => {
@@ -228,8 +228,8 @@ export class BundleScan {
 
   /** The ids of all items in a bundle, at every level, by steps. */
   async *idsIn({ headerSize, place }: LoggedBundle): ReturnType<typeof insideIds> {
-    const { log, blockedOwners } = this.parts
-    const handle = await open(`${log.folder}/${logFileName(place.file)}`, 'r')
+    const { itemLog, blockedOwners } = this.parts
+    const handle = await open(`${itemLog.folder}/${logFileName(place.file)}`, 'r')
     try {
       const bytes = { start: place.offset + headerSize, end: place.offset + place.sizeBytes }
       const readAt = async (buffer: Uint8Array, at: number): Promise<number> =>

@@ -44,7 +44,7 @@ export interface IntakeStoring {
 }
 
 export interface OpenedIntake {
-  readonly log: DurableLog
+  readonly itemLog: DurableLog
   /** Items that the tables did not know. Their uploaders may have receipts; whether a gateway was notified is not known. */
   readonly lost: readonly AcceptedItem[]
 }
@@ -89,7 +89,7 @@ export async function openIntake(folder: string, parts: IntakeParts): Promise<Op
       { damaged },
       'the log of uploads is damaged: uploads in it may be lost, see "A database is broken" in deploy/OPERATING.md',
     )
-  return { log: intake, lost: taken }
+  return { itemLog: intake, lost: taken }
 }
 
 /** Writes items down as accepted that the tables did not know. */
@@ -116,13 +116,13 @@ function enterBrought(
 /** Takes up items that were brought back into the log. Those that wait for a payment are continued as sales. */
 export function takeUpBrought(
   items: readonly BroughtItem[],
-  log: Pick<DurableLog, 'release'>,
+  itemLog: Pick<DurableLog, 'release'>,
   parts: Omit<IntakeParts, 'storing'>,
 ): readonly AcceptedItem[] {
   const { uploads, sales } = parts
   for (const { sale, ...item } of items) {
     if (sale === undefined) continue
-    if (!takeUpSale(sales, { ...item, sale }, sale)) log.release(item.place)
+    if (!takeUpSale(sales, { ...item, sale }, sale)) itemLog.release(item.place)
     else if (item.stored !== undefined) {
       const { stored, id } = item
       uploads.environment.write(() => uploads.stored.put(stored, id))

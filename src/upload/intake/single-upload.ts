@@ -24,7 +24,7 @@ import { Spool } from './spool.js'
 
 export interface SingleUploadParts {
   readonly intake: ItemIntake
-  readonly log: DurableLog
+  readonly itemLog: DurableLog
   /** Larger items are refused. */
   readonly itemMaxBytes: number
   /** Normalized addresses whose items are refused, alone and in bundles. */
@@ -125,7 +125,7 @@ class Arrival implements BodySink {
     private readonly resolve: (answer: UploadAnswer) => void,
     private readonly reject: (error: unknown) => void,
   ) {
-    this.#spool = new Spool(parts.log, () => this.#resume())
+    this.#spool = new Spool(parts.itemLog, () => this.#resume())
     this.#digest = wholeDigestIn(request, 'content-digest', 'repr-digest')
     this.#reader = new ItemReader(this.#digest !== undefined, parts.blockedOwners)
     this.#memory = new IntakeMemory({

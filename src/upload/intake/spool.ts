@@ -16,10 +16,10 @@ export class Spool {
 
   /** `onRoom`: more may come again. */
   constructor(
-    log: Pick<DurableLog, 'draft'>,
+    itemLog: Pick<DurableLog, 'draft'>,
     private readonly onRoom: () => void,
   ) {
-    this.#draft = log.draft()
+    this.#draft = itemLog.draft()
   }
 
   /** Copies the bytes. False: the disk is behind, no more until `onRoom`. */

@@ -8,7 +8,7 @@ import type { ItemAnnouncer } from './item-announcer.js'
 
 export interface SandboxParts {
   readonly uploads: Uploads
-  readonly log: Pick<DurableLog, 'release'>
+  readonly itemLog: Pick<DurableLog, 'release'>
   readonly announcer: Pick<ItemAnnouncer, 'forget'>
   /** Absent: no gateway on another machine has them. */
   readonly news?: Pick<GatewayNews, 'addGone' | 'wake'>
@@ -95,7 +95,7 @@ export class Sandbox {
   }
 
   #remove(old: readonly Old[]): void {
-    const { uploads, log, news } = this.parts
+    const { uploads, itemLog, news } = this.parts
     uploads.environment.write(() => {
       for (const id of this.#gone(old)) news?.addGone(id)
       for (const { item, within } of old) {
@@ -104,6 +104,6 @@ export class Sandbox {
       }
     })
     news?.wake()
-    for (const { item } of old) log.release(item.place)
+    for (const { item } of old) itemLog.release(item.place)
   }
 }

@@ -17,7 +17,7 @@ export class GroupReader {
   constructor(
     private readonly store: ObjectStore,
     private readonly keys: StoredKeys,
-    private readonly log: DurableLog,
+    private readonly itemLog: DurableLog,
     private readonly secret: Uint8Array,
     private readonly signal: AbortSignal,
   ) {}
@@ -60,7 +60,7 @@ export class GroupReader {
         const skipped = await pieces.take(entry.offset - at, () => undefined)
         const place = isRefusal(skipped) ? skipped : await this.#item(pieces, entry)
         if (isRefusal(place)) {
-          for (const one of places) this.log.release(one)
+          for (const one of places) this.itemLog.release(one)
           return place
         }
         places.push(place)
@@ -73,7 +73,7 @@ export class GroupReader {
   }
 
   async #item(pieces: Pieces, entry: SealedEntry): Promise<LogPlace | Refusal> {
-    const draft = this.log.draft()
+    const draft = this.itemLog.draft()
     const check = new SplitCheck(entry.digest)
     const outcome = await pieces.take(entry.sizeBytes, (bytes) => {
       check.update(bytes)

@@ -11,7 +11,7 @@ import { decodeGroupName } from './stored-keys.js'
  */
 export function handOver(
   uploads: Uploads,
-  log: Pick<DurableLog, 'release'>,
+  itemLog: Pick<DurableLog, 'release'>,
   isTakenOver: (name: string) => boolean,
 ): { readonly stay: readonly Id[]; readonly left: number } {
   const isLost = (group: string): boolean => isTakenOver(decodeGroupName(group)?.node ?? '')
@@ -30,7 +30,7 @@ export function handOver(
       for (const { stored: _, ...item } of packed) uploads.put(item)
       for (const item of waiting) uploads.letGo(item, 'Another machine of the cluster has taken it over')
     })
-    for (const { place } of waiting) log.release(place)
+    for (const { place } of waiting) itemLog.release(place)
     stay.push(...packed.map(({ id }) => id))
     left += waiting.length
   }

@@ -20,7 +20,7 @@ export interface StoredRecoveryParts {
   readonly node: string
   readonly uploads: Uploads
   readonly reader: GroupReader
-  readonly log: Pick<DurableLog, 'release'>
+  readonly itemLog: Pick<DurableLog, 'release'>
   /** Places of the log with an item, at the start. */
   readonly seen: PlacesSeen
   /** Gets items that the store lacks. */
@@ -168,7 +168,7 @@ export class StoredRecovery {
       if (place === undefined) continue
       // It may have been uploaded here meanwhile.
       if (this.#isUnknown(logged)) brought.push({ ...logged, place, stored: group })
-      else this.parts.log.release(place)
+      else this.parts.itemLog.release(place)
     }
     if (brought.length > 0) takeUp(brought)
     this.#brought += brought.length

@@ -35,7 +35,7 @@ export interface StoredUploadsParts {
   /** Absent: nothing is taken over. */
   readonly takeover?: Pick<TakeoverWatchParts, 'gone' | 'answerMs' | 'onAdopted'> & { close(): Promise<void> }
   readonly uploads: Uploads
-  readonly log: DurableLog
+  readonly itemLog: DurableLog
   readonly seen: PlacesSeen
   /** Items in the log that no group has. */
   readonly unstored: Id[]
@@ -123,7 +123,7 @@ export class StoredUploads {
   async put(item: StorableItem): Promise<string | undefined | Refusal> {
     if (!this.options.isWanted) return undefined
     const outcome = this.refusal ?? (await this.#writer?.put(item))
-    if (isRefusal(outcome)) this.parts.log.withdraw(item.place, item.meta.length)
+    if (isRefusal(outcome)) this.parts.itemLog.withdraw(item.place, item.meta.length)
     return outcome
   }
 
@@ -197,7 +197,7 @@ export class StoredUploads {
 
   /** Why it cannot be used; undefined: it can. */
   async #opened(secret: Uint8Array, takeovers: Takeovers): Promise<string | undefined> {
-    const { store, slowStore, tierKeys, network, keys, log, clock, count } = this.parts
+    const { store, slowStore, tierKeys, network, keys, itemLog, clock, count } = this.parts
     const { signal } = this.#abort
     const marker = await readMarker(slowStore, tierKeys, network, signal)
     if (isRefusal(marker)) return `cannot be opened: ${marker.message}`
@@ -219,7 +219,7 @@ export class StoredUploads {
       largeStore: slowStore,
       keys,
       node,
-      logFolder: log.folder,
+      logFolder: itemLog.folder,
       secret,
       clock,
       onDoubt: (group) => this.#ended.doubt(group),
@@ -232,7 +232,7 @@ export class StoredUploads {
 
   /** The name of this machine in the store: another one than before, where another machine has taken over what is there. */
   async #named(takeovers: Takeovers): Promise<NodeClaim | Refusal> {
-    const { slowStore, keys, uploads, log, node, betweenRounds, unstored, logger } = this.parts
+    const { slowStore, keys, uploads, itemLog, node, betweenRounds, unstored, logger } = this.parts
     const all = await takeovers.all(this.#abort.signal)
     if (isRefusal(all)) return all
     const isTakenOver = (name: string): boolean => isTakenFrom(node, name, all)
@@ -242,7 +242,7 @@ export class StoredUploads {
     if ([...all.keys()].some(isTakenOver)) {
       // First of all, because a sale may become an accepted item meanwhile.
       await this.parts.leaveSales((group) => isTakenOver(decodeGroupName(group)?.node ?? ''))
-      const { stay, left } = await betweenRounds(() => handOver(uploads, log, isTakenOver))
+      const { stay, left } = await betweenRounds(() => handOver(uploads, itemLog, isTakenOver))
       unstored.push(...stay)
       if (left > 0)
         logger.warn(
@@ -254,16 +254,16 @@ export class StoredUploads {
   }
 
   #recovery(node: string, secret: Uint8Array): StoredRecovery {
-    const { slowStore, keys, uploads, log, seen, unstored, takeUp, logger } = this.parts
+    const { slowStore, keys, uploads, itemLog, seen, unstored, takeUp, logger } = this.parts
     const { signal } = this.#abort
-    const reader = new GroupReader(slowStore, keys, log, secret, signal)
+    const reader = new GroupReader(slowStore, keys, itemLog, secret, signal)
     return new StoredRecovery({
       store: slowStore,
       keys,
       node,
       uploads,
       reader,
-      log,
+      itemLog,
       seen,
       unstored,
       takeUp,
@@ -346,7 +346,7 @@ export class StoredUploads {
 
   /** Its id where it must be tried again. */
   async #putOneAgain(id: Id): Promise<Id | undefined> {
-    const { uploads, log, logger } = this.parts
+    const { uploads, itemLog, logger } = this.parts
     const isDue = (): ReturnType<Uploads['find']> => {
       const item = uploads.find(id)
       return item === undefined || item.released === true || item.stored !== undefined ? undefined : item
@@ -354,7 +354,7 @@ export class StoredUploads {
     const item = isDue()
     if (item === undefined || this.#writer === undefined) return undefined
     try {
-      const outcome = this.refusal ?? (await this.#writer.put(await loggedAgain(item, log.folder)))
+      const outcome = this.refusal ?? (await this.#writer.put(await loggedAgain(item, itemLog.folder)))
       if (isRefusal(outcome)) return id
       uploads.environment.write(() => {
         const now = isDue()

@@ -57,7 +57,7 @@ t.test('an item that only the log knows waits in the same line as before the kil
   await before.close()
   const free = { itemMaxBytes: 9, walletBytes: 9, rangeBytes: 9, exemptWallets: [] }
   const parts = { uploads, sales: new Sales(environment), pools: new FreePools(environment, free) }
-  const { log } = await openIntake(join(folder, 'log'), { ...parts, log: silentLog })
+  const { itemLog: log } = await openIntake(join(folder, 'log'), { ...parts, log: silentLog })
   t.strictSame([...uploads.freeByTurns(9)], [ids[0]])
   t.strictSame(new Set(uploads.oldestPaid(9)), new Set(ids.slice(1)))
   t.equal(uploads.waiting, 3)

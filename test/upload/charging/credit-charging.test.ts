@@ -148,7 +148,7 @@ t.test('what is accepted is paid for, though a kill kept it out of the tables', 
   first.kill()
   await before.close()
   const rules = { itemMaxBytes: 0, walletBytes: 0, rangeBytes: 0, exemptWallets: [] }
-  const { log: intake } = await openIntake(logFolder, {
+  const { itemLog: intake } = await openIntake(logFolder, {
     uploads,
     log,
     sales: new Sales(uploads.environment),
@@ -190,7 +190,7 @@ t.test('what a kill kept out of the tables is counted as free, and can be announ
   await t.rejects(openIntake(logFolder, { ...parts, onLost }), killed)
   t.equal(uploads.find(header.id), undefined, 'all of it, or nothing')
   const lostIds: string[] = []
-  const { log: intake, lost } = await openIntake(logFolder, {
+  const { itemLog: intake, lost } = await openIntake(logFolder, {
     ...parts,
     onLost: (ids) => lostIds.push(...ids),
   })
@@ -203,7 +203,7 @@ t.test('what a kill kept out of the tables is counted as free, and can be announ
   t.strictSame([announced?.header.id, announced?.sizeBytes], [header.id, item.length])
   await intake.close()
   const again = await openIntake(logFolder, parts)
-  t.teardown(() => again.log.close())
+  t.teardown(() => again.itemLog.close())
   t.strictSame(again.lost, [])
   t.equal(pools.left(wallet), 1000 - item.length, 'once')
 })

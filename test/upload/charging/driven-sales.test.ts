@@ -18,7 +18,7 @@ t.test('two items that wait for one payment are both continued', async (t) => {
   for (const itemId of items)
     sales.begin({ payment: 'one', request: itemId, itemId, units: '1', bytes: 1, openedMs: 1 } as Sale)
   const log = { folder: '', release: () => undefined }
-  const open = new OpenSales({ sales, log, clock: systemClock, logger: silentLog })
+  const open = new OpenSales({ sales, itemLog: log, clock: systemClock, logger: silentLog })
   const tried = new Set<string>()
   const closing = new AbortController()
   const driving = open.drive(async ({ itemId }) => {

@@ -224,7 +224,7 @@ t.test('a sale that takes long keeps no other one waiting', async (t) => {
   })
   const open = ['slow', 'quick'].map(sale)
   const sales = { open: () => open } as never
-  const selling = new OpenSales({ sales, log: {} as never, logger: silentLog, clock: hasty })
+  const selling = new OpenSales({ sales, itemLog: {} as never, logger: silentLog, clock: hasty })
   const closing = new AbortController()
   const resumed: string[] = []
   let end = (): void => undefined
@@ -247,7 +247,7 @@ t.test('sales that stay open keep no others from their turns', async (t) => {
   const all = Array.from({ length: 40 }, (_, at) => String(at))
   const open = all.map((payment) => ({ payment, units: '1', bytes: 1, request: id, openedMs: 0, itemId: id }))
   const sales = { open: () => open } as never
-  const selling = new OpenSales({ sales, log: {} as never, logger: silentLog, clock: hasty })
+  const selling = new OpenSales({ sales, itemLog: {} as never, logger: silentLog, clock: hasty })
   const closing = new AbortController()
   const resumed = new Set<string>()
   const over = selling.drive(async ({ payment }) => {
@@ -269,7 +269,7 @@ t.test('who takes over a sale continues it in the name of the service that began
   const clock = { ...hasty, now: () => 1e9 }
   const selling = new OpenSales({
     sales: {} as never,
-    log: {} as never,
+    itemLog: {} as never,
     usdc: { outcome },
     service: { name: 'two' },
     logger: silentLog,
@@ -284,7 +284,7 @@ t.test('who takes over a sale waits for its payment as long as that can settle',
   let nowMs = 1e9
   const selling = new OpenSales({
     sales: {} as never,
-    log: {} as never,
+    itemLog: {} as never,
     usdc: { outcome: async () => ({ paid: false, state: 'unknown' }) },
     logger: silentLog,
     clock: { ...hasty, now: () => nowMs },
@@ -316,7 +316,7 @@ t.test('what was kept is too late by either clock', async (t) => {
   const sale: Sale = { payment: 'p', units: '1', bytes: 1, request: id, openedMs: 0, itemId: id }
   const selling = new OpenSales({
     sales: { isOpen: () => true } as never,
-    log: {} as never,
+    itemLog: {} as never,
     usdc: { outcome: async () => ({ ...paid, isKept: true }) },
     logger: silentLog,
     clock,
@@ -340,7 +340,7 @@ t.test('an item waits while its payment service is of a version that keeps no pa
   const sale: Sale = { payment: 'p', units: '1', bytes: 1, request: id, openedMs: 0, itemId: id }
   const selling = new OpenSales({
     sales: {} as never,
-    log: {} as never,
+    itemLog: {} as never,
     usdc: { outcome: async () => paid },
     logger: silentLog,
     clock: hasty,

@@ -242,7 +242,7 @@ async function found(t: Test) {
   const sales = new Sales(uploads.environment)
   const isInBlock = (id: Id): boolean => id === idOf(itemOf('mined'))
   const made = (): BundleScan =>
-    new BundleScan({ uploads, sales, log, blockedOwners: new Set(), ...watching, isInBlock })
+    new BundleScan({ uploads, sales, itemLog: log, blockedOwners: new Set(), ...watching, isInBlock })
   const noting = made()
   t.teardown(async () => {
     closing.abort()

@@ -43,7 +43,7 @@ function stage(t: Test, items: readonly AcceptedItem[]) {
       clock: systemClock,
       keepMs: day,
       everyMs: 1,
-      log: { release: (place) => void released.push(place) },
+      itemLog: { release: (place) => void released.push(place) },
       announcer: {
         forget: async (ids) => {
           forgotten.push(...ids)

@@ -47,7 +47,7 @@ async function sceneOf(t: Test, intake: Intake, placesMax = 1000): Promise<Scene
       receipt: async ({ id }: { readonly id: Id }) => ({ id }),
       ...intake,
     } as unknown as OpenUploadsParts['intake'],
-    log,
+    itemLog: log,
     itemMaxBytes: 1e9,
     blockedOwners: new Set(),
     full: () => undefined,

@@ -83,7 +83,7 @@ function sceneOf(
   const intake = { accept: never, receipt: never } as unknown as OpenUploadsParts['intake']
   const open = new OpenUploads({
     intake,
-    log: { draft: never } as unknown as OpenUploadsParts['log'],
+    itemLog: { draft: never } as unknown as OpenUploadsParts['itemLog'],
     itemMaxBytes: 1e9,
     blockedOwners: new Set(),
     full: () => undefined,

@@ -114,7 +114,7 @@ async function scene(
       foresee: async () => undefined,
       receipt: async ({ id }: { readonly id: Id }) => ({ id }),
     } as unknown as OpenUploadsParts['intake'],
-    log,
+    itemLog: log,
     itemMaxBytes: 1e9,
     blockedOwners: new Set(),
     full: () => undefined,
