@@ -496,6 +496,18 @@ t.test('the functions that the architecture names are in the files beside them',
   t.end()
 })
 
+t.test('each exported function and class of src has a docstring', async (t) => {
+  const wrong = program
+    .filter(({ path }) => path.startsWith('src/'))
+    .flatMap(({ path, lines }) =>
+      lines.flatMap((line, at) => {
+        const [, name] = /^export (?:async )?(?:function\*?|class|abstract class) (\w+)/.exec(line) ?? []
+        return name === undefined || lines[at - 1]?.endsWith('*/') === true ? [] : [`${path}: ${name}`]
+      }),
+    )
+  t.strictSame(wrong, [])
+})
+
 t.test('a decision is one page: what was measured at length stands beside it', async (t) => {
   const folder = join(root, 'docs/decisions')
   const long = readdirSync(folder).filter(

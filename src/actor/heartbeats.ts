@@ -39,6 +39,7 @@ export interface Heartbeat {
   readonly load: Load
 }
 
+/** Heartbeats of all threads, with their loads, in shared memory: each thread writes its own slot, any thread reads them. */
 export class Heartbeats {
   static readonly bytes = slots * slotWords * 4
   readonly #words: Int32Array

@@ -22,6 +22,7 @@ export interface SampledText {
   readonly lastMs: number
 }
 
+/** Samples of all threads in shared memory: each thread writes a ring of its own, one reader sums them by their texts. */
 export class SampleRings {
   readonly #bytes: Buffer
   readonly #start: number

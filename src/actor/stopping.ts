@@ -41,6 +41,7 @@ export function sayDraining(state: Draining): void {
   write(drainingCell, drainings.indexOf(state))
 }
 
+/** Whether this machine is taken out of its cluster, as `sayDraining` set it last. */
 export function draining(): Draining {
   return drainings[read(drainingCell)] ?? 'no'
 }

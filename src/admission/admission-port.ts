@@ -66,6 +66,7 @@ export interface Admission {
   freeDelayMs(request: Request): number
 }
 
+/** True where a whole answer (402, 429, 503) takes the place of the content. */
 export function isDenial(outcome: Grant | Paid | Denial): outcome is Denial {
   return 'status' in outcome
 }

@@ -14,6 +14,7 @@ export interface BucketRow {
 
 const kinds: readonly BucketKind[] = ['ip', 'resource']
 
+/** The key of a bucket on disk, 17 bytes: its kind, then four words of 32 bits, big-endian. */
 export function bucketRowKey(kind: BucketKind, key: ArrayLike<number>): Buffer {
   const bytes = Buffer.alloc(17)
   bytes[0] = kinds.indexOf(kind)
@@ -21,12 +22,14 @@ export function bucketRowKey(kind: BucketKind, key: ArrayLike<number>): Buffer {
   return bytes
 }
 
+/** The inverse of `bucketRowKey`. */
 export function readBucketRowKey(bytes: Uint8Array): { kind: BucketKind; key: KeyWords } {
   const view = Buffer.from(bytes)
   const word = (at: number): number => view.readInt32BE(1 + at * 4)
   return { kind: kinds[view[0] ?? 0] ?? 'ip', key: [word(0), word(1), word(2), word(3)] }
 }
 
+/** A bucket as it is on disk, 24 bytes: lacking and paid tokens, then the time (ms since 1970), as doubles, big-endian. */
 export function bucketRow({ lacking, paid, savedMs }: BucketRow): Buffer {
   const bytes = Buffer.alloc(24)
   bytes.writeDoubleBE(lacking, 0)
@@ -35,15 +38,18 @@ export function bucketRow({ lacking, paid, savedMs }: BucketRow): Buffer {
   return bytes
 }
 
+/** The inverse of `bucketRow`. */
 export function readBucketRow(bytes: Uint8Array): BucketRow {
   const view = Buffer.from(bytes)
   return { lacking: view.readDoubleBE(0), paid: view.readDoubleBE(8), savedMs: view.readDoubleBE(16) }
 }
 
+/** The key of a credited payment on disk: SHA-256 of its name. */
 export function paymentKey(payment: string): Buffer {
   return createHash('sha256').update(payment).digest()
 }
 
+/** A credited payment as it is on disk, 16 bytes: its tokens, then the time (ms since 1970), as doubles, big-endian. */
 export function paymentRow(tokens: number, nowMs: number): Buffer {
   const bytes = Buffer.alloc(16)
   bytes.writeDoubleBE(tokens, 0)
@@ -51,6 +57,7 @@ export function paymentRow(tokens: number, nowMs: number): Buffer {
   return bytes
 }
 
+/** The time of a credited payment, ms since 1970. */
 export function readPaymentMs(bytes: Uint8Array): number {
   return Buffer.from(bytes).readDoubleBE(8)
 }

@@ -60,6 +60,7 @@ function slotCount(wanted: number): number {
   return 2 ** Math.ceil(Math.log2(Math.max(wanted, 1024)))
 }
 
+/** Buckets of tokens in shared memory, found by kind and key. The addon reads the same memory (`native/server/buckets.h`). */
 export class BucketTable {
   /** Of the last take that succeeded. */
   tookRegular = 0

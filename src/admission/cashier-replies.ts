@@ -23,10 +23,12 @@ export function isSame(record: PaymentRecord | undefined, order: PaymentOrder): 
   return record === undefined || record.digest === order.digest
 }
 
+/** The reply to a payment whose record says that it is settled. */
 export function settledReply({ tokens, transaction }: PaymentRecord): CashierReply {
   return { state: 'settled', tokens, transaction: transaction ?? '' }
 }
 
+/** The reply to a payment whose record says that its settlement failed. */
 export function refusedReply({ reason }: PaymentRecord): CashierReply {
   return { state: 'refused', stage: 'settle', reason: reason ?? settleFailed }
 }

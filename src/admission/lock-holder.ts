@@ -27,6 +27,7 @@ function holderOf(thread: number): number {
   return ((started % 2 ** startBits) << threadBits) | thread
 }
 
+/** The holder that stands for this thread in locks. */
 export function ownHolder(): number {
   return holderOf(ownThread())
 }

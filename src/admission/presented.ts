@@ -111,6 +111,7 @@ function readIdentifier(given: Fields): string | undefined | null {
   return shaped(info.id, identifierShape) ?? null
 }
 
+/** True where a request carries a payment that cannot be read. */
 export function isUnreadable(read: ReadPayment): read is Unreadable {
   return 'unreadable' in read
 }

@@ -41,6 +41,7 @@ export interface BandFetchParts {
   readonly dht?: Dht | undefined
 }
 
+/** The size of all files of a band, bytes. */
 export function bandBytes({ files }: Band): number {
   return files.reduce((sum, { size }) => sum + size, 0)
 }

@@ -13,6 +13,7 @@ export interface Mended {
 const mendedKey = Buffer.from('mended')
 const version = 1
 
+/** What was recorded of mended segments. Zeros where nothing was, or by another version. */
 export function mendedIn(indexMeta: Table): Mended {
   const record = indexMeta.get(mendedKey)
   if (record === undefined || record[0] !== version) return { segments: 0, rows: 0, blocks: 0 }

@@ -29,6 +29,7 @@ export function within<Found>(find: () => Found): Found | undefined {
   }
 }
 
+/** Whether a row lies behind the end of a span, in its direction. */
 export function passes(row: Uint8Array, end: Uint8Array, backwards: boolean): boolean {
   return isBefore(end, row, backwards)
 }

@@ -16,6 +16,7 @@ export function fieldsOf(text: string): Fields | undefined {
   return objectOf(parsedJson(text, { values: valuesMax }))
 }
 
+/** The fields of a JSON object; undefined for any other value. */
 export function objectOf(value: unknown): Fields | undefined {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined
 }

@@ -32,6 +32,7 @@ export interface Scene {
 /** Longer files are proven piece by piece, so that none is held whole. */
 const holdBytesMax = 16 * 1024 * 1024
 
+/** What the commands for drives work with, opened by the words of the command line. */
 export async function sceneOf(values: DriveWords, driveId: string | undefined): Promise<Scene> {
   const client = await clientOf(values)
   const [gateway = ''] = client.addresses.gatewayUrls

@@ -1,6 +1,5 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 import { readConfig } from '../../config/read.js'
 import { systemClock } from '../actor/clock.js'
 import { type LedgerPlace, openLedger } from '../ledger/open.js'
@@ -9,6 +8,7 @@ import { approvalFaults } from '../payment/books/approval-faults.js'
 import { lastingFault } from '../store/lmdb-check.js'
 import { folders } from '../threads/folders.js'
 import { headKeyPath } from '../threads/key-paths.js'
+import { commandWords } from './command-words.js'
 import { exitCode } from './exit-code.js'
 import { paint } from './paint.js'
 
@@ -28,15 +28,8 @@ Ends with code 0 when everything holds, 4 when something does not, 3 when there 
 
 /** Checks the ledger below DATA_PATH. */
 export async function ledgerCommand(words: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
-    args: [...words],
-    options: { help: { type: 'boolean' } },
-    allowPositionals: true,
-  })
-  if (values.help === true) {
-    process.stdout.write(help)
-    return exitCode.done
-  }
+  const positionals = commandWords(words, help)
+  if (positionals === undefined) return exitCode.done
   if (positionals.join(' ') !== 'check') {
     process.stderr.write('sluice ledger: give check; see sluice ledger --help\n')
     return exitCode.usage

@@ -1,6 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { parseArgs } from 'node:util'
 import { type Config, readConfig } from '../../config/read.js'
 import { systemClock } from '../actor/clock.js'
 import { loadSigningKey } from '../attest/keys.js'
@@ -14,6 +13,7 @@ import { folders } from '../threads/folders.js'
 import { adminKeyPath, headKeyPath, itemKeyPath, signingKey, uploadWalletPath } from '../threads/key-paths.js'
 import { itemKey, newItemKey } from '../upload/records/item-key.js'
 import { readServiceKey } from '../upload/records/service-key.js'
+import { commandWords } from './command-words.js'
 import { exitCode } from './exit-code.js'
 
 const help = `sluice rotate: replaces a key of the services by a new one
@@ -92,15 +92,8 @@ function missing(path: string): Outcome {
 
 /** Rotates one key. Exit codes: 0 done, 1 refused or the program runs, 2 wrong words or settings. */
 export async function rotate(words: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
-    args: [...words],
-    options: { help: { type: 'boolean' } },
-    allowPositionals: true,
-  })
-  if (values.help === true) {
-    process.stdout.write(help)
-    return exitCode.done
-  }
+  const positionals = commandWords(words, help)
+  if (positionals === undefined) return exitCode.done
   const [what = '', ...more] = positionals
   const act = Object.hasOwn(kinds, what) ? kinds[what] : undefined
   if (act === undefined || more.length > 0)

@@ -1,10 +1,10 @@
 import { connect, type PeerCertificate } from 'node:tls'
-import { parseArgs } from 'node:util'
 import { type Config, readConfig } from '../../config/read.js'
 import { pause, systemClock } from '../actor/clock.js'
 import { expiryNoticeMs, wrongTime } from '../certificates/check.js'
 import { CurrentCertificates } from '../certificates/current.js'
 import { certificateSources, issueNow } from '../main/certificates.js'
+import { commandWords } from './command-words.js'
 import { exitCode } from './exit-code.js'
 
 const help = `sluice tls: certificates of the HTTPS listener
@@ -34,15 +34,8 @@ const connectMs = 10_000
 
 /** Certificates of the HTTPS listener. */
 export async function tlsCommand(words: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
-    args: [...words],
-    options: { help: { type: 'boolean' } },
-    allowPositionals: true,
-  })
-  if (values.help === true) {
-    process.stdout.write(help)
-    return exitCode.done
-  }
+  const positionals = commandWords(words, help)
+  if (positionals === undefined) return exitCode.done
   const [what, address, ...others] = positionals
   if (others.length > 0 || (address !== undefined && what !== 'check')) return wrong('too many words')
   if (what === 'check' && address !== undefined) return checkServed(address)

@@ -62,6 +62,7 @@ export interface DatabaseRow {
 export const uploadColumns = `u.id, body, version, bytes, files, cut, seq, writer, claimed_by, stage,
   extract(epoch FROM clock_timestamp()) * 1000 AS now_ms`
 
+/** Reads a row of the table of uploads in parts. */
 export function uploadRowOf(row: DatabaseRow): UploadRow {
   const number = (name: string): number => Number(row[name])
   const text = (name: string): string | undefined => (row[name] === null ? undefined : String(row[name]))

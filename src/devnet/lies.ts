@@ -7,6 +7,7 @@ const liarKinds = ['flips', 'swaps', 'shifts', 'delays'] as const
  */
 export type LiarKind = (typeof liarKinds)[number]
 
+/** Whether there are gateways of the devnet that lie in this way. */
 export function isLiar(kind: string): kind is LiarKind {
   return (liarKinds as readonly string[]).includes(kind)
 }

@@ -7,10 +7,12 @@ export interface NodeReply {
   readonly body: string | Uint8Array | Iterable<Uint8Array>
 }
 
+/** An answer of the devnet's node as plain text. */
 export function textReply(body: string, status = 200): NodeReply {
   return { status, type: 'text/plain; charset=utf-8', body }
 }
 
+/** An answer of the devnet's node as JSON. */
 export function jsonReply(body: unknown, status = 200): NodeReply {
   return { status, type: 'application/json', body: JSON.stringify(body) }
 }

@@ -27,6 +27,7 @@ export interface SoundChunk {
   readonly row: ChunkRow
 }
 
+/** Whether what was posted is answered already, because it is not sound. */
 export function isVerdict(value: object): value is PostReply {
   return 'status' in value
 }

@@ -98,6 +98,7 @@ export function writeU64(bytes: Uint8Array, at: number, value: number): void {
   }
 }
 
+/** An unsigned integer of 32 bits, little-endian. */
 export function u32(bytes: Uint8Array, at: number): number {
   return (
     ((bytes[at] as number) |

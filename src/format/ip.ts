@@ -117,6 +117,7 @@ export function parseIpRange(text: string): IpRange | undefined {
   return { words: maskIp(address.words, bits), bits }
 }
 
+/** Whether an address (words of 32 bits) has the leading bits of a range. */
 export function isInRange({ words, bits }: IpRange, address: Int32Array): boolean {
   for (let at = 0; at * 32 < bits; at += 1) {
     const kept = Math.min(bits - at * 32, 32)

@@ -37,7 +37,7 @@ export interface PreparedHead {
 }
 
 /** What a signature covers of the request. */
-export interface Asking {
+export interface SignedRequest {
   readonly status: number
   readonly method: string
   readonly path: string
@@ -50,7 +50,7 @@ export interface HeadWriter {
   /** Costs about 10 to 50 us: kept for the next request wherever possible. */
   prepare(facts: Facts, variant: Variant, boundary: () => string): PreparedHead
   /** The block with its signature of this second. */
-  signed(head: PreparedHead, asking: Asking, seconds: number): string
+  signed(head: PreparedHead, request: SignedRequest, seconds: number): string
 }
 
 export const statusOfVariant: Readonly<Record<Variant, 200 | 206 | 304>> = {
@@ -148,10 +148,10 @@ export function createHeadWriter({ vocabulary: words, signer, log, options }: He
 /** How heads are signed. */
 function signingWith(signer: Signer | undefined, log: Log): Pick<HeadWriter, 'signed'> {
   return {
-    signed({ block, covered }, asking, seconds) {
+    signed({ block, covered }, request, seconds) {
       if (covered === undefined || signer === undefined) return block
       try {
-        const { status, method, path } = asking
+        const { status, method, path } = request
         return `${block}\r\n${signer.fresh({ status, covered, method, path }, seconds)}`
       } catch (error) {
         log.error({ err: error }, 'an answer could not be signed')

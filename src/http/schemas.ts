@@ -13,6 +13,7 @@ export const idText: Schema = { type: 'string', pattern: '^[A-Za-z0-9_-]{43}$' }
 /** Any object: its members are of others. */
 export const anyObject: Schema = { type: 'object' }
 
+/** The schema of an array. */
 export function listOf(items: Schema): Schema {
   return { type: 'array', items }
 }
@@ -30,10 +31,12 @@ export function mapOf(values: Schema): Schema {
   return { type: 'object', additionalProperties: values }
 }
 
+/** The schema of a value that may be null. */
 export function orNull(schema: Schema): Schema {
   return { anyOf: [schema, { type: 'null' }] }
 }
 
+/** A body in JSON, as the description of an operation names it. */
 export function jsonBody(schema: Schema): BodyShape {
   return { type: 'application/json', schema }
 }

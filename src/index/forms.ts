@@ -16,6 +16,7 @@ export const formsMax = 60
 /** Counts how often values of a name and shape stand in rows, of at most so many names. */
 const countedMax = 4096
 
+/** Counts values by their name and shape. Beyond `countedMax` of these, new ones are not counted. */
 export class FormCounter {
   readonly #counts = new Map<string, { name: Buffer; shape: ValueShape; count: number }>()
 

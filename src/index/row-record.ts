@@ -34,6 +34,7 @@ export interface PlainRow extends Omit<SegmentRow, 'owner' | 'recipient' | 'tags
   readonly place: Omit<ItemOffsets, 'parent'> | undefined
 }
 
+/** The flags of a row (`rowFlag`): which of its optional parts follow. */
 export function flagsOf(row: Omit<PlainRow, 'index'>, hasRecipient: boolean): number {
   const { place } = row
   return (
@@ -51,6 +52,7 @@ export function zigzag(difference: number): number {
   return difference >= 0 ? difference * 2 : -difference * 2 - 1
 }
 
+/** The inverse of the zigzag encoding: 0, 1, 2, 3 are 0, -1, 1, -2. */
 export function unzigzag(value: number): number {
   return value % 2 === 0 ? value / 2 : -(value + 1) / 2
 }

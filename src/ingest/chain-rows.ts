@@ -25,6 +25,7 @@ export interface FoundItem {
   readonly digest?: Uint8Array
 }
 
+/** A block of the chain, as the index takes it. */
 export function blockInput(block: Block): BlockInput {
   const { height, hash, previous, timestamp, weaveSize, transactionIds, header } = block
   return {
@@ -84,6 +85,7 @@ export function transactionAttributes(transaction: Transaction, height: number |
   }
 }
 
+/** What filters of the operator see of a transaction. */
 export function transactionSubject(transaction: Transaction): FilterSubject {
   const { id, target, lastTx, signature, tags, dataSize } = transaction
   const owner = ownerOf(transaction)
@@ -129,6 +131,7 @@ export function packItem(packer: RowPacker, { header, place }: FoundItem): void 
   packer.item(item, sha256)
 }
 
+/** What filters of the operator see of an item. */
 export function itemSubject({ header, place }: FoundItem): FilterSubject {
   const { id, owner, target, anchor, signature, tags, signatureType } = header
   return {

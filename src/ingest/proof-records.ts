@@ -38,6 +38,7 @@ export interface AgendaRoot {
   readonly isIndexed: boolean
 }
 
+/** In which lane a root waits, by who named it and how often it was looked at. */
 export function laneOf({
   attempts,
   isLed,
@@ -66,6 +67,7 @@ export function encodeRoot({ lane, attempts, dueMs, sinceMs, isLed, isIndexed }:
   return bytes
 }
 
+/** Reads the record of a root. */
 export function readRoot(record: Uint8Array): AgendaRoot {
   const bytes = Buffer.from(record.buffer, record.byteOffset, record.byteLength)
   const flags = bytes.readUInt8(1)
@@ -98,6 +100,7 @@ export function encodeMember({ rootId, hints, priority, isClients }: AgendaWish)
   return bytes
 }
 
+/** Reads the record of a content that waits for its root. */
 export function readMember(record: Uint8Array): AgendaWish {
   const bytes = Buffer.from(record.buffer, record.byteOffset, record.byteLength)
   const rootId = idOfBytes(bytes.subarray(0, 32))
@@ -129,6 +132,7 @@ export function dueKey(lane: Lane, dueMs: number, root: Uint8Array): Uint8Array 
   return bytes
 }
 
+/** When a root is due (ms since 1970), by its key in the order of lanes and times. */
 export function readDueKey(key: Uint8Array): { readonly dueMs: number; readonly rootId: Id } {
   const bytes = Buffer.from(key.buffer, key.byteOffset, key.byteLength)
   return { dueMs: bytes.readDoubleBE(1), rootId: idOfBytes(bytes.subarray(9)) }

@@ -24,6 +24,7 @@ export interface LedgerTables {
   readonly meta: Table
 }
 
+/** The tables of a ledger in its environment; those that are missing are made. */
 export function openTables(environment: Environment): LedgerTables {
   const table = (name: string): Table => environment.table(name)
   return {
@@ -61,16 +62,19 @@ const placeBytes = numberBytes + 1
 
 export const utf8Of = (value: string): Buffer => Buffer.from(value)
 
+/** Bytes as UTF-8. */
 export function textOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
 }
 
+/** A number below 2^53 as 8 bytes, big-endian, so that keys are in the order of their numbers. */
 export function numberKey(value: number): Buffer {
   const bytes = Buffer.allocUnsafe(numberBytes)
   putNumber(bytes, value, 0)
   return bytes
 }
 
+/** The number of `numberKey` at a place. */
 export function numberAt(bytes: Uint8Array, at = 0): number {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   return view.getUint32(at) * 2 ** 32 + view.getUint32(at + 4)
@@ -95,14 +99,17 @@ export function placesOf(bytes: Uint8Array): Place[] {
   return found
 }
 
+/** The key of a record: its kind, a zero byte, its key in that kind. */
 export function recordKey(kind: string, key: string): Buffer {
   return utf8Of(`${kind}\0${key}`)
 }
 
+/** A record as it is stored: its version (`numberKey`), then its text. */
 export function versioned(version: number, value: string): Buffer {
   return Buffer.concat([numberKey(version), utf8Of(value)])
 }
 
+/** Reads a stored record (`versioned`). */
 export function recordOf(kind: string, key: string, stored: Uint8Array): LedgerRecord {
   return { kind, key, version: numberAt(stored), value: textOf(stored.subarray(numberBytes)) }
 }
@@ -112,6 +119,7 @@ function timedKey({ transfer, place }: PlacedTransfer): Buffer {
   return Buffer.concat([numberKey(transfer.untilMs), numberKey(place.sequence)])
 }
 
+/** Which transfer an entry of the table by time is about. */
 export function timedPlace({ key, value }: TableEntry): Place {
   return { sequence: numberAt(key, numberBytes), index: value[0] ?? 0 }
 }

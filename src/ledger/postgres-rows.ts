@@ -32,6 +32,7 @@ interface RecordRow {
 
 const readAtOnce = 5000
 
+/** Reads a transfer out of its row. */
 export function transferOf({ sequence, body }: TransferRow): Transfer {
   return decodeTransfer(Number(sequence), body)
 }

@@ -6,6 +6,7 @@ export interface PreparedStatement {
   readonly text: string
 }
 
+/** A statement that each connection prepares once, by its name. */
 export function statement(name: string, text: string): PreparedStatement {
   return { name: `ledger_${name}`, text }
 }

@@ -59,6 +59,7 @@ const noGateway: GatewayPlace = {
   urls: () => ({}),
 }
 
+/** The gateway as a part of the program: its threads and ports. Where it does not run: an empty one. */
 export function gatewayServiceOf(
   config: Config,
   shared: SharedMemory,

@@ -26,6 +26,7 @@ export interface PaymentPlace {
   address(): { readonly payment?: string; readonly publicPayment?: string }
 }
 
+/** The payment service as a part of the program: its thread and port. Where it does not run: an empty one. */
 export function paymentServiceOf(
   config: Config,
   shared: SharedMemory,

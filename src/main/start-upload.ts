@@ -45,6 +45,7 @@ export interface UploadServiceGiven {
   readonly payment: () => { readonly payment?: string; readonly publicPayment?: string }
 }
 
+/** The upload service as a part of the program: its thread and port. Where it does not run: an empty one. */
 export function uploadServiceOf(
   config: Config,
   shared: SharedMemory,

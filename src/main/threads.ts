@@ -8,6 +8,7 @@ import { folders } from '../threads/folders.js'
 import { signingKey } from '../threads/key-paths.js'
 import type { SharedMemory } from '../threads/shared-memory.js'
 
+/** What the thread of the devnet is opened with. */
 export function devnetThread(config: Config): { options: DevnetOptions } {
   const { devnetPort, devnetBlockMs, devnetReplayPath } = config.server
   const replay = devnetReplayPath === undefined ? {} : { replayPath: resolve(devnetReplayPath) }
@@ -15,6 +16,7 @@ export function devnetThread(config: Config): { options: DevnetOptions } {
   return { options: { host: '127.0.0.1', port: devnetPort, dataPath, blockMs: devnetBlockMs, ...replay } }
 }
 
+/** What the thread that writes the catalog is opened with. */
 export function catalogThread(config: Config, shared: SharedMemory): CatalogThread {
   const { segmentRows: rows, forkDepthMax: forkDepth } = config.indexing
   return {
@@ -27,6 +29,7 @@ export function catalogThread(config: Config, shared: SharedMemory): CatalogThre
   }
 }
 
+/** What the thread that writes the block list is opened with. */
 export function moderationThread(config: Config, { filter, generations }: SharedMemory): ModerationThread {
   const { moderation: path, catalog: catalogPath } = folders(config)
   return { path, catalogPath, generations, filter, logLevel: config.server.logLevel }

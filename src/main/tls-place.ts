@@ -95,6 +95,7 @@ export interface GatewayTls {
   urls(): Readonly<Record<string, string>>
 }
 
+/** HTTPS of the gateway: its listener, and the one that redirects to it, where the settings want them. */
 export function gatewayTls(config: Config, tls: TlsPlaces): GatewayTls {
   const listener = tls.listener(config.tls.port, 'TLS_PORT')
   // Shared by all threads, so that they answer one another's requests only where these came over TLS, too.

@@ -20,6 +20,7 @@ const anyHash = 2
 /** A hash of content whose size is not known. */
 const anyUnsized = 4
 
+/** The filter of the block list in shared memory: one thread adds entries, any thread excludes what is not in the list. */
 export class BlockFilter {
   readonly #cells: Int32Array
 

@@ -27,6 +27,7 @@ export function baseKey(full: string): Buffer {
   return Buffer.from(`${parseName(full)?.basename ?? full}\n${full}`)
 }
 
+/** The tables of local names; those that are missing are made. `open`: opens the environment. */
 export function openNameTables(path: string, open = openEnvironment): NameTables {
   const environment = open(path, 7)
   const table = (name: string): Table => environment.table(name)
@@ -46,11 +47,13 @@ export function grantKey(name: string, address: string): Buffer {
   return Buffer.from(`${name}\n${spelled}`)
 }
 
+/** A counter of these tables; 0 before it was written. */
 export function readVersion({ state }: NameTables, key = versionKey): number {
   const bytes = state.get(key)
   return bytes === undefined ? 0 : Buffer.from(bytes).readUInt32BE()
 }
 
+/** Reads the record of a name; undefined where there is none, or none that can be read. */
 export function decodeRecord(bytes: Uint8Array | undefined): NameRecord | undefined {
   const fields = bytes === undefined ? undefined : fieldsOf(Buffer.from(bytes).toString('utf8'))
   return fields === undefined ? undefined : readRecord(fields)

@@ -26,6 +26,7 @@ function idIn(value: Value | undefined): Id {
 /** The fields of a block in the export, without its end in the weave, which no column has. */
 export type PeerBlock = Omit<BlockInput, 'weaveSize'> & { readonly sizeBytes: number }
 
+/** A block out of its row. Throws a ParquetFault where a value has another type than the column. */
 export function peerBlock(row: readonly Value[]): PeerBlock {
   const [id, height, previous, nonce, hash, timestamp, count, size] = row
   const sizeBytes = numberOr(size, 0)
@@ -61,6 +62,7 @@ export interface PeerRows {
   readonly misplaced: number
 }
 
+/** Transactions and items out of their rows. Throws a ParquetFault where a value has another type than its column. */
 export function peerRowsOf(rows: readonly Value[][], tagRows: readonly Value[][]): PeerRows {
   const tags = tagsById(tagRows)
   const transactions: TransactionInput[] = []

@@ -86,6 +86,7 @@ export interface Money {
   readonly credits: LedgerCredits
 }
 
+/** The parts of the payment service that keep accounts and know prices. */
 export function buildMoney(parts: PaymentServiceParts): Money {
   const { ledger, oracle, networkPrice, clock, log, meters, options } = parts
   const now = clock.now

@@ -58,6 +58,7 @@ export interface Position extends Marks {
   readonly vague?: Uint8Array | undefined
 }
 
+/** What a cursor keeps of a block: its height, and the beginning of its id. */
 export function blockMark({ height, id }: Pick<BlockRecord, 'height' | 'id'>): BlockMark {
   return { height, id: id.slice(0, blockIdChars) }
 }

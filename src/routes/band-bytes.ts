@@ -197,6 +197,7 @@ function planned(request: Request, sizeBytes: number, { sha256 }: About): Plan |
   return plan(several ? { ...conditions, range: undefined } : conditions, known(sizeBytes, tag))
 }
 
+/** A file of a band, as `plan` compares conditions with it. */
 export function known(sizeBytes: number, entityTag: string | undefined): Parameters<typeof plan>[1] {
   return { sizeBytes, contentType: octets, entityTag, boundary: () => '' }
 }
@@ -225,10 +226,12 @@ function zeros(sizeBytes: number): Content {
   }
 }
 
+/** Answers 404, which nobody may keep. */
 export function missing({ request, reply, first }: Ask): void {
   answerSmall(request, reply, first, { status: 404, lines: noStore, json: {} })
 }
 
+/** Answers 400 in JSON, which nobody may keep. */
 export function answerMalformed({ request, reply, first }: Ask, error: string): void {
   answerSmall(request, reply, first, { status: 400, lines: noStore, json: { error } })
 }
@@ -238,6 +241,7 @@ function updating({ request, reply, first }: Ask): void {
   answerSmall(request, reply, first, { status: 503, lines: `${noStore}\r\nRetry-After: 60`, json })
 }
 
+/** Answers with a plan that refuses the request. */
 export function refused(
   { request, reply, first }: Ask,
   { status, text, lines }: Extract<Plan, { variant: 'refused' }>,

@@ -27,6 +27,7 @@ export interface CdbScratch {
   tables: Int32Array
 }
 
+/** Memory of 3 MiB, which several writers can use one after the other. */
 export function cdbScratch(): CdbScratch {
   return {
     out: Buffer.allocUnsafeSlow(outBytes),

@@ -39,6 +39,7 @@ export function countDiskError(error: unknown, nowMs = systemClock.now()): void 
   found.times[1] = nowMs
 }
 
+/** How many errors of the disk all threads have counted, and when the last one was (ms since 1970). */
 export function diskErrors(): DiskErrors {
   const found = shared()
   return found === undefined

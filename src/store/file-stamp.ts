@@ -23,6 +23,7 @@ function low(value: bigint): number {
   return Number(BigInt.asIntN(32, value))
 }
 
+/** Whether both are the same state of one file: inode and time of its last change. */
 export function isSameFile(one: FileState, other: FileState): boolean {
   return (
     one.modifiedLow === other.modifiedLow &&

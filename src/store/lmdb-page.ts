@@ -41,6 +41,7 @@ export interface Tree {
   readonly root: number | undefined
 }
 
+/** Reads the description of a tree of LMDB (MDB_db in mdb.c). */
 export function treeIn(bytes: Buffer, at: number, kind: Tree['kind']): Tree {
   const root = bytes.readBigUInt64LE(at + treeLayout.root)
   return {

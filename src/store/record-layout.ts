@@ -2,6 +2,7 @@
 const headBytes = 8
 const weightBit = 2 ** 31
 
+/** A view of the same memory. */
 export function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
 }

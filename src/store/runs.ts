@@ -34,6 +34,7 @@ export function encodeRunList(list: RunList): Buffer {
   return Buffer.from(JSON.stringify(list))
 }
 
+/** Reads a list of runs (JSON); an empty one where there is none. */
 export function decodeRunList(bytes: Uint8Array | undefined): RunList {
   return bytes === undefined ? noRuns : (JSON.parse(Buffer.from(bytes).toString()) as RunList)
 }

@@ -15,16 +15,19 @@ const beat = keepHeartbeat('proof')
 const prover = new InlineProver()
 const packer = new InlinePacker()
 
+/** As `BlobProver.digest`. */
 export function digest({ part }: { part: FilePart }): Promise<Uint8Array | undefined | Refusal> {
   beat()
   return prover.digest(part)
 }
 
+/** What is wrong with a posted transaction (JSON); undefined: nothing. */
 export function postedFault({ body }: { body: Uint8Array }): string | undefined {
   beat()
   return faultOfPosted(body)
 }
 
+/** As `BlobProver.dataRoot`. */
 export function dataRoot(task: {
   part: FilePart
   sizeBytes: number
@@ -33,6 +36,7 @@ export function dataRoot(task: {
   return prover.dataRoot(task.part, task.sizeBytes)
 }
 
+/** As `BlobProver.isPayload`. */
 export function isPayload(task: {
   part: FilePart
   header: ItemHeader
@@ -41,21 +45,25 @@ export function isPayload(task: {
   return prover.isPayload(task.part, task.header)
 }
 
+/** As `BlobProver.arePayloads`. */
 export function arePayloads({ claims }: { claims: readonly PayloadClaim[] }): Promise<JudgedPayloads> {
   beat()
   return prover.arePayloads(claims)
 }
 
+/** Packs a manifest. */
 export function packText(task: PackingTask): Promise<PackingOutcome> {
   beat()
   return packer.pack(task)
 }
 
+/** Whether a packed manifest is that of its text. */
 export function checkPacked(task: Parameters<InlinePacker['check']>[0]): Promise<boolean> {
   beat()
   return packer.check(task)
 }
 
+/** Checks the signatures of items, in their order. */
 export function items(task: { items: readonly SignedMessage[] }): (true | Refusal)[] {
   beat()
   return judgeItems(task.items)

@@ -22,6 +22,7 @@ export interface IncomingPiece {
   missing: number
 }
 
+/** The pieces of one torrent on disk: which are there, which are being received, and which is to be received next. */
 export class PieceStore {
   /** 1: on disk with the right hash. */
   readonly #have: Uint8Array

@@ -28,6 +28,7 @@ export type UdpAnswer =
   | ({ readonly kind: 'announced' } & Announced)
   | { readonly kind: 'refused'; readonly why: string }
 
+/** The first message to a tracker over UDP (BEP 15), 16 bytes. `transaction`: 32 bits that its answer repeats. */
 export function encodeConnect(transaction: number): Buffer {
   const bytes = Buffer.alloc(16)
   bytes.writeBigUInt64BE(protocolId)

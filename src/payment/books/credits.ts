@@ -180,6 +180,7 @@ export class LedgerCredits implements CreditsPort {
   }
 }
 
+/** The lesser of two amounts. */
 export function lesser(one: bigint, other: bigint): bigint {
   if (one < other) return one
   return other

@@ -9,6 +9,7 @@ export function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10)
 }
 
+/** The record that lists something under the day of `nowMs` (ms since 1970, UTC). */
 export function dayRecord(
   kind: typeof cardDayKind | typeof topUpDayKind,
   nowMs: number,

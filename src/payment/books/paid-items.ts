@@ -23,6 +23,7 @@ export interface FoundReservation {
 /** A service that waits states so often that it still counts on a payment. */
 const renewMs = 10_000
 
+/** What is reserved for an item, with the version of its record; undefined: nothing is. */
 export async function findReservation(
   ledger: Pick<MoneyLedger, 'record'>,
   itemId: string,

@@ -241,6 +241,7 @@ export function finishTransfers(
   return [spending, back]
 }
 
+/** The refusal for an item whose reservation contradicts the ledger. */
 export function brokenReservation(itemId: string, why: string): Refusal {
   return refuse('defect', 'self', `item ${itemId} could not be settled: ${why}`)
 }

@@ -218,10 +218,12 @@ function decode(text: string): string | undefined {
   }
 }
 
+/** An answer in plain text. */
 export function plainAnswer(status: number, text: string): RouteAnswer {
   return { status, text }
 }
 
+/** An answer 200 in JSON. `lines`: header lines, each with CRLF in front. */
 export function json(value: unknown, lines = ''): RouteAnswer {
   return { status: 200, json: value, lines }
 }

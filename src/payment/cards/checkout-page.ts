@@ -70,6 +70,7 @@ export function safeTarget(url: string | undefined): string | undefined {
   return protocol === 'http:' || protocol === 'https:' ? href : undefined
 }
 
+/** What is charged, as people read it: `10.00 USD`. */
 export function amountText({ amount, currency }: CardQuote): string {
   const digits = minorDigits(currency)
   return `${(amount / 10 ** digits).toFixed(digits)} ${currency.toUpperCase()}`

@@ -28,6 +28,7 @@ export interface ReaderOptions {
 /** A failed answer of a node; the request is repeated later. */
 const limitMs = 10_000
 
+/** A reader for each chain whose payments are taken. */
 export function chainReaders(options: ReaderOptions, nodes: Chain, clock: Clock): ChainReader[] {
   const { arweaveDepth, evm, solana, kyve } = options
   return [

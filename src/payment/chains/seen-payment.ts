@@ -47,6 +47,7 @@ export function depthsOf(
 /** A text that names the beneficiary of a payment, as wallets of several chains carry it. */
 const beneficiaryShape = /turboCreditDestinationAddress=([\w-]{1,128})/
 
+/** The wallet that a payment names in its text; undefined: none. */
 export function beneficiaryIn(text: string): string | undefined {
   return beneficiaryShape.exec(text)?.[1]
 }

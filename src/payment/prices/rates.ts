@@ -53,10 +53,12 @@ export interface Rates {
   readonly perUsd: Readonly<Record<Currency, bigint>>
 }
 
+/** Whether credits can be bought with this token. */
 export function isToken(name: string): name is TokenName {
   return Object.hasOwn(tokenDecimals, name)
 }
 
+/** Whether credits can be bought in this currency. */
 export function isCurrency(name: string): name is Currency {
   return (currencies as readonly string[]).includes(name)
 }

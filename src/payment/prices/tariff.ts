@@ -35,6 +35,7 @@ const bounds: Readonly<Record<Currency, readonly [least: number, most: number, c
   usd: [500, 1_000_000, 50],
 }
 
+/** Bounds of a payment by card, in the smallest unit of the currency. */
 export function limitsOfCurrency(currency: Currency): CurrencyLimits {
   const [least, most, card] = bounds[currency]
   return {
@@ -66,6 +67,7 @@ export function amountFault(currency: Currency, minor: bigint): string | undefin
   return minor > BigInt(most) ? fault('large', `below or equal to ${most}`) : undefined
 }
 
+/** The text of the answer to a currency that is not taken. */
 export function unsupported(name: string): string {
   return `The currency type '${name}' is currently not supported by this API!`
 }

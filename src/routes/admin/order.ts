@@ -48,6 +48,7 @@ export function done(message: string, more: object = {}): OrderAnswer {
   return { status: 200, body: { message, ...more } }
 }
 
+/** The answer 400 to an order. */
 export function malformedOrder(message: string): OrderAnswer {
   return { status: 400, body: message }
 }
@@ -61,6 +62,7 @@ export function readBody<Schema extends z.ZodType>(
   return read.success ? read.data : malformedOrder(read.error.issues[0]?.message ?? 'Malformed body')
 }
 
+/** Whether a reader of an order gave an answer in place of what it read. */
 export function isOrderAnswer(value: unknown): value is OrderAnswer {
   return typeof value === 'object' && value !== null && 'status' in value && 'body' in value
 }

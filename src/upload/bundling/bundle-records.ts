@@ -37,6 +37,7 @@ export interface BundleRecord {
 /** A record without what only the bundler needs; `items`: how many. */
 export type BundleSummary = Omit<BundleRecord, 'transaction' | 'items'> & { readonly items: number }
 
+/** A bundle for lists: the number of its items in place of their ids. */
 export function summaryOf({ transaction: _, items, ...record }: BundleRecord): BundleSummary {
   return { ...record, items: items.length }
 }

@@ -35,10 +35,12 @@ export const fixedAnswers = {
   notHere: { status: 404, text: 'Not Found' },
 } as const satisfies Record<string, UploadAnswer>
 
+/** An answer in JSON. `lines`: header lines, each with CRLF in front. */
 export function jsonAnswer(status: number, json: unknown, lines = ''): UploadAnswer {
   return { status, json, lines }
 }
 
+/** An answer in plain text. `lines`: header lines, each with CRLF in front. */
 export function textAnswer(status: number, text: string, lines = ''): UploadAnswer {
   return { status, text, lines }
 }
@@ -48,6 +50,7 @@ export function unreadable(refusal: Refusal): UploadAnswer {
   return textAnswer(400, `Data item parsing error! ${refusal.message}`)
 }
 
+/** The answer 413 to an item above `maxBytes`. */
 export function tooLarge(maxBytes: number): UploadAnswer {
   const limit = `this service only accepts data items up to ${maxBytes} bytes!`
   return textAnswer(413, `Data item is too large, ${limit}`)

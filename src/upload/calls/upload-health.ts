@@ -72,6 +72,7 @@ export class UploadHealth {
   }
 }
 
+/** Routes by which balancers and operators see whether the service takes uploads. */
 export function healthRoutes(health: UploadHealth): UploadRoute[] {
   return [
     {

@@ -33,6 +33,7 @@ export type ChargeOutcome = ItemCharge | UploadAnswer | Refusal
 /** In place of a charge where an item is paid in USDC: its purchase is settled after the item is stored. */
 export const noCharge: ItemCharge = { winc: '0', record: () => undefined, refund: async () => undefined }
 
+/** True where the item is charged; else the outcome is why it is not accepted. */
 export function isCharge(value: ChargeOutcome): value is ItemCharge {
   return 'refund' in value
 }

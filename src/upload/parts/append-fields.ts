@@ -27,6 +27,7 @@ const versionField = 'upload-draft-interop-version'
 /** Version 3 is the first draft's (as phones have had it since 2023), 9 that of the twelfth. */
 const versions = { from: 3, to: 9, inverse: 3, untyped: 5 }
 
+/** Reads the header of a request of a resumable upload (draft-ietf-httpbis-resumable-upload). */
 export function appendFields(request: Pick<Request, 'header'>): AppendFields {
   const named = request.header(versionField)
   const version = named === undefined ? undefined : whole(named)
@@ -81,6 +82,7 @@ export interface AppendState {
   readonly location?: string
 }
 
+/** Header lines about the state of a resumable upload, each with CRLF in front, in the version of the request. */
 export function appendLines(fields: Pick<AppendFields, 'version'>, state: AppendState): string {
   const { isWhole, offset, length, maxBytes, livesSeconds, location } = state
   const limits = [

@@ -14,6 +14,7 @@ const underWayMax = { paid: 64, large: 8, usual: 128 } as const
 /** Which of the places an upload takes. `paid`: its money has moved already. */
 export type PlaceKind = keyof typeof underWayMax
 
+/** Which places an upload of so many bytes takes. */
 export function placeKindOf(isPaid: boolean, bytes: number): PlaceKind {
   if (isPaid) return 'paid'
   return bytes > largeBytes ? 'large' : 'usual'

@@ -41,6 +41,7 @@ export interface ReceiptTerms {
   readonly fastFinalityIndexes: readonly string[]
 }
 
+/** The receipt of an item, as its client gets it. */
 export function receiptOf(
   signed: SignedReceipt & { readonly winc: string; readonly owner: string },
   signature: Uint8Array,

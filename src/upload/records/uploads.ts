@@ -86,6 +86,7 @@ export function isGivenUp({ released, permanent, reason }: AcceptedItem): boolea
 /** Tables of the upload service. One thread writes; any thread may read. */
 const tablesMax = 32
 
+/** The environment of all tables of the upload service. Throws where it cannot be opened. */
 export function openUploadTables(path: string): Environment {
   return openEnvironment(path, tablesMax)
 }
