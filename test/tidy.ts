@@ -508,6 +508,15 @@ t.test('each exported function and class of src has a docstring', async (t) => {
   t.strictSame(wrong, [])
 })
 
+t.test('a docstring has a subject: it is more than `Of something.`', async (t) => {
+  const fragment = /^\s*\/\*\* (?:Of [^.:;]+|The same|Likewise)\. \*\/$/
+  t.match('  /** Of a transaction. */', fragment)
+  const wrong = program.flatMap(({ path, lines }) =>
+    lines.flatMap((line, at) => (fragment.test(line) ? [`${path}:${at + 1}: ${line.trim()}`] : [])),
+  )
+  t.strictSame(wrong, [])
+})
+
 t.test('a decision is one page: what was measured at length stands beside it', async (t) => {
   const folder = join(root, 'docs/decisions')
   const long = readdirSync(folder).filter(

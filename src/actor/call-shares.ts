@@ -24,7 +24,7 @@ export class CallShares {
   readonly #providers = new Map<string, number>()
   /** Calls of the last minute, the earliest first; they are as many as the service gets. */
   readonly #calls: { readonly atMs: number; readonly parties: readonly string[] }[] = []
-  /** Of the last minute, by provider and by network. */
+  /** Calls of the last minute, by provider and by network. */
   readonly #counts = new Map<string, number>()
 
   constructor(

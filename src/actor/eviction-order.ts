@@ -11,7 +11,7 @@ export interface Evictable {
   readonly weight: number
 }
 
-/** Of the parties of a client its address range is the last. */
+/** The address range is the last of a client's parties. */
 const addressLevel = 2
 
 /** What one party holds: of an address range its holders, else narrower parties. */

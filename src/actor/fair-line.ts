@@ -240,7 +240,7 @@ function* byUsage({ members }: Share): Generator<Share> {
   yield* others.sort((one, other) => one.used - other.used)
 }
 
-/** Of the members the one with most jobs that wait, of at least so many. */
+/** The member with most jobs that wait, if it has at least `least`. */
 function mostWaiting({ members }: Share, least: number): Share | undefined {
   let found: Share | undefined
   for (const one of members.values())

@@ -37,7 +37,7 @@ export function greediest<T>(
   return undefined
 }
 
-/** Of these the things of the one client that holds most, in their order. */
+/** The things of the one client that holds most of these, in their order. */
 export function ofOneClient<T>(
   all: Iterable<T>,
   { clientOf, weightOf = () => 1 }: Pick<Holdings<T>, 'clientOf' | 'weightOf'>,

@@ -84,7 +84,7 @@ export class HeldMemory {
     private readonly clock: Pick<Clock, 'monotonic'> = systemClock,
   ) {}
 
-  /** Of all. */
+  /** Bytes that all bodies hold. */
   get bytes(): number {
     return this.#bytes
   }

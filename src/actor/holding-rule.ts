@@ -1,7 +1,7 @@
 /** Whose share is used up. */
 export type Fullness = 'all' | 'client' | 'network' | 'provider'
 
-/** Of what is for those who hold few, each may hold this part of all, at least one. */
+/** Those who hold few may each hold one of so many parts of what is for them, at least one thing. */
 const modestPart = 32
 
 /**

@@ -10,7 +10,7 @@ const slotCount = 1024
 const slotBytes = 2048
 const headBytes = 8
 const textMaxBytes = slotBytes - headBytes
-/** Of each text in a line that is too long for a slot. */
+/** Characters that are kept of each text in a line that is too long for a slot. */
 const partMaxLength = 400
 
 interface Ring {

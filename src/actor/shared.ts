@@ -73,7 +73,7 @@ export class Following {
     this.#cells[1] = height + 1
   }
 
-  /** Of the last seconds; 0 while nothing is imported. */
+  /** Blocks a second within the last seconds; 0 while nothing is imported. */
   get blocksPerSecond(): number {
     return this.#cells[2] ?? 0
   }

@@ -7,7 +7,7 @@ export interface TimedTurnsOptions {
   readonly atOnce: number
   /** That wait, of all who ask. */
   readonly waitingMax: number
-  /** Of one client, with those that run; absent: as many as of all. */
+  /** Calls of one client at most, with those that run; absent: as many as of all. */
   readonly eachMax?: number
   /** One that was not begun after so many milliseconds is never begun. */
   readonly patienceMs: number

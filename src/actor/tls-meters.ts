@@ -1,6 +1,6 @@
 import type { MeterRow } from './meter.js'
 
-/** Of certificates. */
+/** Metrics about certificates. */
 export const tlsMeters: readonly MeterRow[] = [
   {
     name: 'tls_certificate_expires_timestamp_seconds',

@@ -62,9 +62,9 @@ function slotCount(wanted: number): number {
 
 /** Buckets of tokens in shared memory, found by kind and key. The addon reads the same memory (`native/server/buckets.h`). */
 export class BucketTable {
-  /** Of the last take that succeeded. */
+  /** Regular tokens of the last take that succeeded. */
   tookRegular = 0
-  /** Of the last take that succeeded. */
+  /** Paid tokens of the last take that succeeded. */
   tookPaid = 0
   /** Regular tokens before it. */
   hadRegular = 0

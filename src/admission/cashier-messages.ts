@@ -87,7 +87,7 @@ export class Kinds {
 export interface LaneOptions {
   /** Payments being settled at most; one more is turned away before any request. */
   readonly settlementsMax: number
-  /** Of them for one client. */
+  /** How many of them one client may have. */
   readonly settlementsEachMax: number
   /** The same for signatures that only the chain can judge: anybody can make one up at no cost. */
   readonly contractsMax: number

@@ -15,7 +15,7 @@ const faultsMax = 20
  * are not counted among them. The last number is for an address range of a busy client, whose payers are counted by themselves.
  */
 const verifyTurns = { perSecond: 20, burst: 64, eachPerMinute: 600 }
-/** Of contracts' wallets. */
+/** Turns of payments by wallets of contracts. */
 const contractTurns = { perSecond: 5, burst: 32, eachPerMinute: 600 }
 
 /**

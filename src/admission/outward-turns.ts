@@ -143,7 +143,7 @@ export class OutwardTurns {
     this.#leave(next, undefined)
   }
 
-  /** Of the clients with most the last one makes room for one that has less. */
+  /** Makes room for a client that has less: the last one of those with most gives its place up. */
   #makeRoom(names: readonly string[]): boolean {
     const all = [...this.#waiting]
     const most = all.reduce((found, one) => (this.#compare(one.names, found.names) >= 0 ? one : found))

@@ -5,7 +5,7 @@ export interface Usdc {
   readonly chainId: number
   /** The token's contract. */
   readonly address: string
-  /** Of its EIP-712 domain; the two chains differ. */
+  /** Name in its EIP-712 domain; the two chains differ. */
   readonly name: string
   readonly version: string
 }

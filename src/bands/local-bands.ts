@@ -30,7 +30,7 @@ const readEachLook = 16
 
 /** Indexes in folders, each read once: until its manifest is another file. */
 export class IndexFolders {
-  /** Of the last look; what was not there then is forgotten. */
+  /** What the last look found; what was not there then is forgotten. */
   #known = new Map<string, { readonly file: string; readonly index: LocalIndex | undefined }>()
   #seen = new Map<string, { readonly file: string; readonly index: LocalIndex | undefined }>()
   #reads = 0

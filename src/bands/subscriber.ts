@@ -23,7 +23,7 @@ export interface SubscriberOptions {
   readonly pollMs: number
   /** A band that nobody lists any more is kept so long. */
   readonly graceMs: number
-  /** Of everything fetched from others. */
+  /** Bytes of everything fetched from others, at most. */
   readonly bytesMax: number
   readonly bandsAtOnce: number
 }

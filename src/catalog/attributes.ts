@@ -58,9 +58,9 @@ export interface ItemPlace {
   readonly parentId: Id
   /** All that it lies in: root first, the direct parent last. Where no bundle lists it, that may be an item of another kind. */
   readonly path: readonly Id[]
-  /** Of the whole item (header start) in the root's data. */
+  /** Where the whole item (its header) begins in the root's data. */
   readonly rootItemOffset: number
-  /** Of the whole item in its direct parent's payload. */
+  /** Where the whole item begins in its direct parent's payload. */
   readonly parentItemOffset: number
   /** Bytes of header and payload. */
   readonly itemSize: number

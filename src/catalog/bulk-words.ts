@@ -19,7 +19,7 @@ export class BulkWords {
     private readonly rows: MessageRows,
   ) {}
 
-  /** Of each word of the message (from 0 on) its number in the batch. */
+  /** For each word of the message (from 0 on) its number in the batch. */
   get numbers(): Uint32Array {
     this.#numbers ??= this.#lookUp()
     return this.#numbers

@@ -18,7 +18,7 @@ import { spans } from './segment-rows.js'
 type ItemsPart = Extract<BulkPart, { kind: 'index-items' }>
 
 const placeBytes = 7
-/** Of a row of a message, at least. */
+/** Bytes of a row of a message, at least. */
 const rowBytesLeast = 40
 
 /** The parts of a request, with their rows. */

@@ -60,7 +60,7 @@ export class IndexFlush {
   /** Rows in segments. */
   rows = 0
 
-  /** Of rows whose keys are behind `after`, up to `last`. */
+  /** Writes the rows whose keys are behind `after`, up to `last`. */
   constructor(
     private readonly parts: FlushParts,
     after: Buffer,

@@ -73,12 +73,12 @@ export interface PageRequest {
 /** The index as any thread reads it: synchronous, straight from the memory map. Never fetches. */
 export class ChainIndex {
   readonly #tables: IndexTables
-  /** Of the two sets of tables. */
+  /** One for each of the two sets of tables. */
   readonly dictionaries: readonly [Dictionary, Dictionary]
   #seen = Number.NaN
   /** How often the sets had changed roles. */
   #swaps = 0
-  /** Of the state of the index that `#seen` names. */
+  /** Holders in the state of the index that `#seen` names. */
   #holders = new Recent<string, Enclosing>(holdersMax)
   readonly #ownerKeys = new Recent<string, Uint8Array>(ownerKeysMax)
 

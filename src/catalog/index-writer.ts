@@ -55,7 +55,7 @@ export class IndexWriter {
   #addedSince = 0
   readonly #segments: SegmentUpkeep
   #bulk: BulkWriter | undefined
-  /** Of the row that is put. */
+  /** Memory for the key of the row that is put. */
   readonly #key = Buffer.allocUnsafeSlow(rowKeyBytes)
   /** Number of the last row that arrived and is in no block. */
   #arrival: number | undefined

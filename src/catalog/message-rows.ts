@@ -13,7 +13,7 @@ export interface MessagePlace {
 
 /** The public key behind an owner of a message. */
 export interface MessageKey {
-  /** Of the owner, from 1 on. */
+  /** The number of the owner among the words, from 1 on. */
   readonly word: number
   readonly key: Buffer
 }
@@ -38,9 +38,9 @@ export class MessageRows {
   signatureType: number | undefined
   /** The bundle of an item. */
   parent = 0
-  /** Of items. */
+  /** Present for items alone. */
   place: MessagePlace | undefined
-  /** Of transactions. */
+  /** Present for transactions alone. */
   transfer: RowTransfer | undefined
   /** Position in the block, of transactions. */
   index = 0

@@ -15,7 +15,7 @@ export class PackedWord {
     readonly bytes: Buffer,
     readonly from: number,
     readonly to: number,
-    /** Of owners, where it is known. */
+    /** The key of the owner, where it is known. */
     readonly key: Buffer,
   ) {}
 
@@ -64,9 +64,9 @@ export class PackedRows {
   tagCount = 0
   signature: Buffer | undefined
   signatureType: number | undefined
-  /** Of items. */
+  /** Present for items alone. */
   place: PackedPlace | undefined
-  /** Of transactions. */
+  /** Present for transactions alone. */
   transfer: RowTransfer | undefined
   /** Position in the block, of transactions. */
   index = 0

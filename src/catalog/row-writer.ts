@@ -47,7 +47,7 @@ export type Put = 'added' | 'moved' | 'known' | 'skipped'
 /** What moved from the frozen tables into the current ones. */
 export interface MovedRows {
   readonly rows: number
-  /** Of these rows. */
+  /** How many words these rows have. */
   readonly words: number
 }
 

@@ -30,9 +30,9 @@ export interface Row {
   /** In the order of the header; none where whoever read the row did not want them. */
   readonly tags: readonly RowTag[]
   readonly signatureType: number | undefined
-  /** Of items. */
+  /** Present for items alone. */
   readonly place: (Omit<RowPlace, 'parent'> & { readonly parent: Buffer }) | undefined
-  /** Of transactions. */
+  /** Present for transactions alone. */
   readonly transfer: RowTransfer | undefined
   /** Undefined where it was not kept. */
   readonly signature: Uint8Array | undefined
@@ -60,7 +60,7 @@ export interface StoredRow extends Omit<Row, 'owner' | 'recipient' | 'tags' | 'p
   readonly recipient: number
   /** Name and value pairs, in the order of the header. */
   readonly tags: readonly number[]
-  /** Of items. */
+  /** Present for items alone. */
   readonly place: RowPlace | undefined
 }
 

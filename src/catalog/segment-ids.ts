@@ -11,7 +11,7 @@ const looksMax = 20_000
 const bitsEach = 8
 /** 64 MiB; half as much more while a filter of half the size gives way to it. */
 const bitsMax = 2 ** 29
-/** Of more ids, the largest filter says no too seldom to be worth it. */
+/** Ids of one filter at most: of more ids, the largest filter excludes too few look-ups to be worth it. */
 const idsMax = 2 ** 28
 
 /** The segment whose ids are read. */

@@ -18,7 +18,7 @@ const looksMax = 4
 export interface DamageSeen {
   /** How often threads met a damaged page of the catalog, or of a segment. */
   reports(): number
-  /** Of them, those that were looked into. */
+  /** How many of them were looked into. */
   looked: number
   /** Looks in turn that found nothing which can be mended. */
   vain: number
@@ -37,7 +37,7 @@ export interface DamageSeen {
 export class SegmentMending {
   #looking: Generator<void> | undefined
   #salvage: SegmentSalvage | undefined
-  /** Of the segment that is written anew. */
+  /** Size of the segment that is written anew. */
   #bytes = 0
   /** As of the last step: another one takes its place where a transaction is undone. */
   #rows: RowWriter | undefined

@@ -87,7 +87,7 @@ export type Upkeep = 'more' | 'idle'
 export class SegmentUpkeep {
   readonly keeper: SegmentKeeper
   readonly #mending: SegmentMending
-  /** Of the two sets of tables. */
+  /** One for each of the two sets of tables. */
   readonly #dictionaries: readonly [Dictionary, Dictionary]
   #flush: IndexFlush | undefined
   /** The highest block when it was looked whether few enough rows would have to be moved. */

@@ -46,7 +46,7 @@ export interface RowState {
 export interface ClearLimits {
   /** Tables with so many entries are dropped at once. */
   readonly dropMax: number
-  /** Of larger ones so many are taken out. */
+  /** So many entries are taken out of a larger one at once. */
   readonly entriesEach: number
 }
 

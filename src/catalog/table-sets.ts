@@ -22,7 +22,7 @@ export interface SetsState {
   readonly current: 0 | 1
   /** How often the sets changed roles, modulo 2^32. */
   readonly swaps: number
-  /** Of the other set; undefined: it is empty. */
+  /** State of the other set; undefined: it is empty. */
   readonly frozen: FrozenState | undefined
 }
 

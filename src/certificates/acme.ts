@@ -23,7 +23,7 @@ export interface AcmeOptions {
 
 /** One request to the server. */
 const requestMs = 30_000
-/** Of an answer: a chain of certificates takes some kilobytes. */
+/** Bytes of an answer at most: a chain of certificates takes some kilobytes. */
 const answerMaxBytes = 2 ** 20
 /** Of a request that failed: after 5 s, and 10 s later. A server that is down for longer is logged, and tried minutes later. */
 const retriesMax = 2

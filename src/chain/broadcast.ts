@@ -39,7 +39,7 @@ export interface Broadcasted {
   readonly failureCount: number
   /** Enough nodes took it. */
   readonly enough: boolean
-  /** Of the nodes that had answered by then. */
+  /** Outcomes of the nodes that had answered by then. */
   readonly results: readonly NodeOutcome[]
 }
 

@@ -3,7 +3,7 @@ export interface ChunkGateways {
   readonly urls: readonly string[]
   /** Whether they come before the nodes or behind them; `alone`: nodes are not queried for chunks. */
   readonly place: 'before' | 'behind' | 'alone'
-  /** Of them, those that are queried for one chunk at most. */
+  /** How many of them are queried for one chunk at most. */
   readonly queriedMax: number
 }
 

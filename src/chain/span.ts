@@ -13,7 +13,7 @@ export interface WeaveSpan {
   readonly id?: Id
   /** Proof from the block's tx_root down to the data root, where a node gave it. */
   readonly txPath?: Uint8Array
-  /** Of its block, where the index has it. */
+  /** Height of its block, where the index has it. */
   readonly height?: number
   /** So deep in the chain that no fork moves it. */
   readonly settled: boolean

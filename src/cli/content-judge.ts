@@ -11,7 +11,7 @@ import { nativeAddress, normalizedAddress } from '../proof/owner-address.js'
 import { ownerOf, verifyTransaction } from '../proof/transaction-proof.js'
 import { isBundle } from '../source/roots/learned.js'
 
-/** Of whether the bytes are the owner's, where nothing says so more precisely. */
+/** The finding whether the bytes are the owner's, where no other one is more precise. */
 export const contentFinding = 'content'
 
 /** Takes the payload as it arrives, and reports at the end who signed it. */

@@ -21,7 +21,7 @@ export type DriveWords = ClientWords & Record<string, unknown>
 /** What a command on drives works with. */
 export interface Scene {
   readonly drives: Drives
-  /** Of the key, as indexes have it. */
+  /** Address of the key, as indexes have it. */
   readonly address: string | undefined
   readonly password: string | undefined
   readonly gateway: string

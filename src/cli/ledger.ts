@@ -12,7 +12,7 @@ import { commandWords } from './command-words.js'
 import { exitCode } from './exit-code.js'
 import { paint } from './paint.js'
 
-/** Of the embedded ledger, below DATA_PATH. */
+/** The folder of the embedded ledger, below DATA_PATH. */
 const folder = 'ledger'
 
 const help = `sluice ledger: the ledger of the payment service

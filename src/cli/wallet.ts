@@ -59,7 +59,7 @@ const advices: Partial<Record<ErrorCode, string>> = {
   'wrong-key': 'give the password by --password-file, or DRIVE_PASSWORD in the environment',
 }
 
-/** Of credits a command knows more than a server, which says no more than its status. */
+/** What to do about a failure: of credits a command knows more than a server, which states its status alone. */
 function adviceOf({ code, status, advice, message }: ClientError): string {
   const isUnpaid = status === 402 && (code === 'insufficient-credits' || code === 'free-tier-exhausted')
   // Who shares more than there is is answered 400, as clients of the network expect it.

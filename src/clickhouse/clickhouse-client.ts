@@ -18,7 +18,7 @@ export interface ClickhouseOptions {
   /** Statements under way at once, and that wait for their turn; more are refused. */
   readonly slots: number
   readonly waitingMax: number
-  /** Of those, of one client. */
+  /** How many of those one client may have. */
   readonly clientMax: number
 }
 

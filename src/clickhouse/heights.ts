@@ -13,7 +13,7 @@ export interface StableHeights {
 export interface WholeHeights extends StableHeights {
   /** Rows that were written for them; undefined where several writers wrote parts of it. */
   readonly rows: number | undefined
-  /** Of the record that names them. */
+  /** Version of the record that names them. */
   readonly version: number
 }
 

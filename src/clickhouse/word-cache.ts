@@ -15,7 +15,7 @@ const placesCount = 2 ** 16
 const sizeBytes = 8 * 2 ** 20
 /** Longer words are read each time. */
 const longMax = 4096
-/** Of a field or tag: lengths, each at most so long. */
+/** Bytes of the length of a field or tag, at most. */
 const lengthBytes = 10
 
 /** Whether a tag of this name says what type the content has. */

@@ -9,13 +9,13 @@ export interface ReceiptFacts {
   readonly winc: string
   /** Name of the reservation that pays for it, where this is not its id: that of an upload in parts. */
   readonly paidWith?: string
-  /** Of an item with `paidWith`. */
+  /** Bytes of an item with `paidWith`. */
   readonly sizeBytes?: number
 }
 
 /** A receipt as the cluster lists it. */
 export interface ListedReceipt extends ReceiptFacts {
-  /** Of this machine. */
+  /** This machine has accepted it. */
   readonly isOwn?: true
 }
 
@@ -23,7 +23,7 @@ export interface ListedReceipt extends ReceiptFacts {
 export interface ItemElsewhere {
   /** 32 bytes. */
   readonly id: Uint8Array
-  /** Of the bundle; its own id where it was accepted alone. */
+  /** Id of the bundle; its own id where it was accepted alone. */
   readonly bundle: Uint8Array
   /** Absent: it has none, because it lies in a bundle. */
   readonly receipt?: ReceiptFacts

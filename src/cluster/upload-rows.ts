@@ -31,7 +31,7 @@ export interface UploadRow {
   readonly files: number
   /** Grows where the parts that were known may be gone: all are read anew then. */
   readonly cut: number
-  /** Of its newest part. */
+  /** Number of its newest part. */
   readonly seq: number
   /** Only who has this number adds parts. */
   readonly writer: number

@@ -62,10 +62,10 @@ export class BundleReader {
   #count = 0
   #first = 0
   #table = new BundleTable(0)
-  /** Of the current item, and where it begins. */
+  /** Number of the current item, and where it begins. */
   #index = 0
   #offset = 0
-  /** Of the current item; undefined behind the last one. */
+  /** The current item; undefined behind the last one. */
   #entry: BundleEntry | undefined
   /** Bytes of the current item not yet taken. */
   #rest = 0

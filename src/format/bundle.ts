@@ -9,9 +9,9 @@ export { bundleCountSize, bundleEntrySize } from './bundle-table.js'
 /** An entry of a bundle's table (bundle-table.ts). */
 export interface BundleEntry {
   readonly id: Id
-  /** Of the whole item, header and payload. */
+  /** Bytes of the whole item, header and payload. */
   readonly sizeBytes: number
-  /** Of the item in the bundle. */
+  /** Where the item begins in the bundle. */
   readonly offset: number
 }
 

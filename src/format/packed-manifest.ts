@@ -56,7 +56,7 @@ type Named = Id | 'wrong' | undefined
 export interface PackedHead {
   /** Why the text is no manifest that could be read; undefined: it is one. */
   readonly verdict: Reason | undefined
-  /** Of the manifest's text. */
+  /** SHA-256 of the manifest's text. */
   readonly digest: Uint8Array
   /** Paths, or bytes of the message. */
   readonly count: number

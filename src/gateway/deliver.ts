@@ -320,7 +320,7 @@ export class Delivery {
     })
   }
 
-  /** Of content that nothing is known of. */
+  /** The window of content of which nothing is known. */
   #rangeWindow({ request, naming }: Exchange): Window | undefined {
     return naming?.status === undefined ? rangeWindow(request) : undefined
   }

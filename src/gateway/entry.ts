@@ -76,7 +76,7 @@ export class Entry {
   /** `onGrow` is called with each change of `bytes`. */
   constructor(
     readonly attributes: Attributes,
-    /** Of the catalog, when the attributes were read. */
+    /** The generation of the id in the catalog, when the attributes were read. */
     readonly generation: number,
     readonly stable: boolean,
     private readonly onGrow: (entry: Entry, bytes: number) => void = () => undefined,

@@ -100,7 +100,7 @@ function freeIn({ at, columns, values }: HistoryRow): { at: number; free: number
 /** Which lines are wanted, the newest first. */
 export interface LineWish {
   readonly kinds: readonly LineKind[]
-  /** Of pino: 30 info, 40 warn, 50 error, 60 fatal. */
+  /** The least level, as pino counts: 30 info, 40 warn, 50 error, 60 fatal. */
   readonly levelMin: number
   /** In any case of letters; '' for all. */
   readonly find: string

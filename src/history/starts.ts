@@ -4,7 +4,7 @@ import type { HistoryStore } from './history-store.js'
 
 /** What a start says of itself. */
 export interface ProgramStart {
-  /** Of the program and of Node. */
+  /** Versions of the program and of Node. */
   readonly versions: string
   /** Settings that are not their defaults: name to value. Secrets have no values here. */
   readonly settings: Readonly<Record<string, string>>

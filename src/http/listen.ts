@@ -94,7 +94,7 @@ export const portsShared = servedBy === 'addon' || nodeShares
 /** Whether several threads may listen on one port with TLS. */
 export const tlsPortsShared = tlsBy === 'addon' || nodeShares
 
-/** Of all servers of this thread. */
+/** Memory for bodies that all servers of this thread share. */
 const bodyMemory = new HeldMemory(gatheredMaxBytes)
 
 /** A request's head must be complete within this time, so that idle senders cannot hold connections. */

@@ -24,7 +24,7 @@ export interface Front {
   readonly isSecure: boolean
   /** Address of the other end of a connection, read once. */
   addressOf(slot: number): string
-  /** Of bodies that are wanted as a whole. */
+  /** Memory for bodies that are wanted as a whole. */
   readonly memory: HeldMemory
   clientOf(request: Request): string
 }
@@ -191,7 +191,7 @@ export class SocketRequest implements Request {
   }
 }
 
-/** Of a request without a body. */
+/** The control of a request without a body. */
 const noControl: BodyControl = { pause: () => undefined, resume: () => undefined }
 
 /** The usual methods need no new string. */

@@ -30,7 +30,7 @@ interface About {
   readonly lines?: string
   /** Words of the status line; absent: the usual ones. */
   readonly reason?: string
-  /** Of a failure; absent: as the status says. */
+  /** The code of a failure; absent: as the status says. */
   readonly code?: FailureCode
   /** The failure in words, for the page that browsers get; absent: a body of plain text, or `error` of a JSON object. */
   readonly words?: string

@@ -28,7 +28,7 @@ export class DamagedSegment extends Error {
 
   constructor(
     readonly path: string,
-    /** Of the file, from 0 on. */
+    /** Number of the page in the file, from 0 on. */
     readonly page: number,
     what = 'does not have its checksum',
   ) {

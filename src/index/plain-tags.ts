@@ -4,7 +4,7 @@ import { compareBytes, nameStart, valueStart } from './word-key.js'
 
 const shapes = shapeMax + 1
 
-/** Of a tag without a number, with the shape of its value in bits 8 to 15 and the number of its form below them. */
+/** Marks a tag without a number: bits 8 to 15 are the shape of its value, those below the number of its form. */
 export const plainTag = 2 ** 31
 
 /** Tags without a number, in the order of their keys: those of a name stand beside each other. */

@@ -13,7 +13,7 @@ export const tagsMax = 65_535
 
 /** Numbers of a row in `keys`. */
 export const keyNumbers = 11
-/** Of them, in front of the id. */
+/** How many of them stand in front of the id. */
 export const idNumber = 3
 
 export interface BatchLimits {

@@ -10,7 +10,7 @@ import { WordWriter } from './word-writer.js'
 /** What a segment that was written is. */
 export interface WrittenSegment {
   readonly rows: number
-  /** Of the file. */
+  /** Size of the file. */
   readonly bytes: number
 }
 
@@ -31,7 +31,7 @@ export class SegmentDraft {
   readonly words: WordWriter
   /** A row: `beginRow`, its words and facts in here, `endRow`. */
   readonly row: VarWriter = new VarWriter()
-  /** Of words with numbers: their codes in rows. */
+  /** For each word with a number: its code in rows. */
   codes: Uint32Array = new Uint32Array(0)
   formNumbers: FormNumbers = new FormNumbers([])
   ids: IdTableWriter

@@ -63,7 +63,7 @@ function listed(number: number, { rows, bytes }: WrittenSegment): ListedSegment 
 
 interface Merging {
   readonly from: readonly ListedSegment[]
-  /** Of the new one. */
+  /** Level of the new one. */
   readonly level: number
   readonly number: number
   readonly steps: Generator<void, WrittenSegment>

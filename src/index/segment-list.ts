@@ -10,7 +10,7 @@ export interface ListedSegment {
   /** How often its rows were merged. */
   readonly level: number
   readonly rows: number
-  /** Of the file. */
+  /** Size of the file. */
   readonly bytes: number
 }
 

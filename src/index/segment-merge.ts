@@ -117,16 +117,16 @@ function* writeKeys(sources: readonly MergeSource[], draft: SegmentDraft): Gener
 /** Writes rows of one segment into another one: only the codes of words differ. */
 class RowRewriter {
   readonly #forms: readonly number[]
-  /** Of each code in the segment: the code in the new one. */
+  /** For each code in the segment: the code in the new one. */
   readonly #codes: Uint32Array
   readonly #read = new VarReader(Buffer.alloc(0))
   #row = 0
-  /** Of the next word in the row. */
+  /** Where the next word of the row begins. */
   #place = 0
 
   constructor(
     private readonly segment: Segment,
-    /** Of each word with a number: its number in the new segment. */
+    /** For each word with a number: its number in the new segment. */
     numbers: Uint32Array,
     private readonly late: LateCodes,
     private readonly draft: SegmentDraft,

@@ -24,9 +24,9 @@ export interface SegmentRow {
   readonly signatureType: number | undefined
   /** Undefined where it was not kept. */
   readonly signature: Uint8Array | undefined
-  /** Of items. */
+  /** Present for items alone. */
   readonly place: ItemOffsets | undefined
-  /** Of transactions. */
+  /** Present for transactions alone. */
   readonly transfer: SegmentTransfer | undefined
   /** Nobody checked that the owner of the item signed it. */
   readonly isUnjudged: boolean

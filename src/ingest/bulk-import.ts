@@ -18,7 +18,7 @@ export interface BulkParts {
   readonly queue: IndexQueue
   readonly intake: Intake
   readonly bundles: Agenda
-  /** Of the same agenda. */
+  /** Marks of bundles in the same agenda. */
   readonly marks: OpeningMarks
   readonly judge: ItemJudge
   readonly clock: Clock

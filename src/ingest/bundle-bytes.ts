@@ -17,7 +17,7 @@ import type { KeptBundles } from './kept-bundles.js'
  * refusal. Leaving the iteration releases everything.
  */
 export interface RootStream {
-  /** Of all data. */
+  /** Bytes of all data. */
   readonly sizeBytes: number
   readonly bytes: AsyncIterable<Uint8Array | Refusal>
   /** SHA-256 of all bytes: they lie in the store under this name. Absent: they are not in the store. */

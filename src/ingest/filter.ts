@@ -17,10 +17,10 @@ export interface FilterSubject {
   /** Bytes of the payload. */
   readonly sizeBytes: number
   readonly signatureType?: number
-  /** Of items. */
+  /** Present for items alone. */
   readonly parentId?: Id
   readonly rootId?: Id
-  /** Of transactions. */
+  /** Present for transactions alone. */
   readonly transfer?: {
     readonly format: number
     readonly quantity: bigint

@@ -7,7 +7,7 @@ import type { SourceReply, SourceRequest } from '../source/source-messages.js'
 import { transactionSubject } from './chain-rows.js'
 import { matches } from './filter.js'
 
-/** Of what the store may take, so much is filled with bundles that nobody requested yet. */
+/** The part of what the store may take that is filled with bundles which nobody requested yet. */
 const filledShare = 0.9
 
 export interface KeptBundlesParts {

@@ -1,7 +1,7 @@
 import type { Clock, Timer } from '../actor/clock.js'
 
 export interface ProofBudgetOptions {
-  /** Of the processor time that everything else takes, so much (0 to 1) may be used for proofs. */
+  /** The part (0 to 1) of the processor time of everything else that may be used for proofs. */
   readonly share: number
   /** So many milliseconds in a second may be used whatever else happens. */
   readonly leastMsPerSecond: number

@@ -9,7 +9,7 @@ const segmentsMin = 16
 /** Smaller ones are not worth it: each payload has a file of its own then. */
 const segmentMinBytes = 4 * 1024 * 1024
 
-/** Of what may be kept, this part may lie in segments. */
+/** The part of what may be kept that may lie in segments. */
 const segmentsShare = 0.5
 
 /** What threads share of the segments; undefined: there are none. `disk`: the shares of the disk that they lie on. */

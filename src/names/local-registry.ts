@@ -51,7 +51,7 @@ const sharedAtOnce = 5000
 
 /** Names that wallets may set in all; the operator may set more. */
 const signedNamesMax = 100_000
-/** Of them below one base name, which one wallet may have the right to. */
+/** Names below one base name that one wallet may have the right to. */
 const undernamesMax = 1000
 
 /** Why a signed order was not carried out. */

@@ -89,7 +89,7 @@ export class NameCache implements Names {
   readonly #flights = new Map<string, Promise<Outcome>>()
   /** Those of requests with a trail, by name and trail. */
   readonly #trailedFlights = new Map<string, Promise<Outcome>>()
-  /** Of clients, without a trail and with one. */
+  /** Shares of clients: for requests without a trail, and for those with one. */
   readonly #shares: FreeShares
   readonly #trailedShares: FreeShares
   readonly #localRank: number

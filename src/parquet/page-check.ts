@@ -29,7 +29,7 @@ export interface CheckedGroup {
   /** Names of the columns that are read; undefined: all. */
   readonly columns: readonly string[] | undefined
   readonly compressors: Compressors
-  /** Of all pages together, unpacked. */
+  /** Bytes of all pages together at most, unpacked. */
   readonly bytesMax: number
 }
 

@@ -131,7 +131,7 @@ class PeerImport {
   readonly #bundles: TransactionInput[] = []
   #rows = 0
   #blocks = 0
-  /** Of the last blocks that were taken: not committed yet, perhaps. */
+  /** The last block that was taken: not committed yet, perhaps. */
   #top: { readonly height: number; readonly id: string; readonly weaveSize: number } | undefined
   #place: PeerPlace | undefined
   /** The message before this one: it is committed while the next gathers. */

@@ -19,7 +19,7 @@ const types = {
 
 /** Structs within structs: the metadata of Parquet has six. */
 const depthMax = 16
-/** Of a number of 64 bits, seven bits a byte. */
+/** Bytes of a number of 64 bits at most, seven bits a byte. */
 const varintBytesMax = 10
 
 /** A walk over one struct. Each step says whether what it read is well formed and within the bounds. */

@@ -32,7 +32,7 @@ export class DeepHashRule {
     return element.length === 0 ? this.#empty : this.blob(element.length, this.sha384(element))
   }
 
-  /** Of a blob of which only length and SHA-384 are known. */
+  /** The hash of a blob of which only length and SHA-384 are known. */
   blob(length: number, hashed: Uint8Array): Uint8Array {
     if (length >= headsMax) return this.paired(this.sha384(utf8(`blob${length}`)), hashed)
     const head = this.#heads[length] ?? this.sha384(utf8(`blob${length}`))

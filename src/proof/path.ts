@@ -20,7 +20,7 @@ export interface ChunkProof {
   readonly dataPath: Uint8Array
   readonly dataRoot: Uint8Array
   readonly dataSize: number
-  /** Of any byte of the chunk in the transaction's data, counted from 0. */
+  /** Place of any byte of the chunk in the transaction's data, counted from 0. */
   readonly offset: number
   readonly ruleset: Ruleset
 }

@@ -44,7 +44,7 @@ export interface Marks {
   readonly block?: BlockMark | undefined
   /** Rows in no block with numbers up to this were on earlier pages, oldest first. */
   readonly given?: number | undefined
-  /** Of a row that is in no block: how often blocks had been dropped. */
+  /** How often blocks had been dropped, for a row that is in no block. */
   readonly forks?: number | undefined
 }
 

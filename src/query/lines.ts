@@ -71,7 +71,7 @@ export class QueryLines implements QueryThreads {
     this.#lines[at] = new Line(line, this.options.waitingMax)
   }
 
-  /** Of the lines whose thread is up, the one with the fewest queries. */
+  /** The line with the fewest queries, among those whose thread is up. */
   #quietest(): Line | undefined {
     let best: Line | undefined
     for (const line of this.#lines)

@@ -30,7 +30,7 @@ export type IsGone = () => boolean
 export class QueryEffort extends Effort {
   #values = 0
   #bytes = 0
-  /** Of these, bytes of first rows that count no more, and what the first row that is written may still have of them. */
+  /** Bytes of first rows among these that count no more, and what the first row to be written may still have of them. */
   #beyond = 0
   #firstRowLeft = 0
   #fields = 0

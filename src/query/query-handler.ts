@@ -22,7 +22,7 @@ export interface QueryThreads {
 
 export interface QueryRouteParts {
   readonly threads: QueryThreads
-  /** Of a request's body. */
+  /** Bytes of a request's body at most. */
   readonly sizeMaxBytes: number
   /** Whose turn a request takes. */
   clientOf(request: Request): string

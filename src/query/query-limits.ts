@@ -1,6 +1,6 @@
 /** Limits of one request. */
 export interface QueryLimits {
-  /** Of a request's body, or of the query in its URL. */
+  /** Bytes of a request's body, or of the query in its URL, at most. */
   readonly sizeMaxBytes: number
   /** Tokens of a query. */
   readonly tokensMax: number
@@ -30,7 +30,7 @@ export interface QueryLimits {
   readonly timeMs: number
   /** Wall-clock time for one request: reading from disk takes no processor time, but holds the thread. */
   readonly wallMs: number
-  /** Of the answer, all queries of a batch together. */
+  /** Bytes of the answer at most, all queries of a batch together. */
   readonly answerMaxBytes: number
   /** Of all answers of one thread that wait for signatures and keys; above this the largest is given without them. */
   readonly waitingMaxBytes: number

@@ -39,7 +39,7 @@ export interface QueryLineAbout {
 export interface QueryQueue {
   /** Queries that wait for one thread or are open on it. */
   readonly waitingMax: number
-  /** Of those, of one client. */
+  /** How many of those one client may have. */
   readonly clientMax: number
   /** Longest wait for a turn. */
   readonly waitMs: number

@@ -65,7 +65,7 @@ export class TransactionConnection {
   /** Null: counting takes too long. */
   #count: number | null | undefined
   #from: Continuation = {}
-  /** Of ClickHouse, where it has a part of the rows. */
+  /** Rows that ClickHouse has, where it has a part of them. */
   #older: Older | undefined
 
   constructor(

@@ -90,7 +90,7 @@ if (wanted !== null) {
 } else newest()
 `
 
-/** Of this page alone: on a phone a row is two lines, the id above. */
+/** The style of this page alone: on a phone a row is two lines, the id above. */
 const style = `#newest-title{overflow-wrap:anywhere}
 #newest td:first-child{width:100%}#newest td:nth-child(2){white-space:nowrap}
 @media (max-width:40rem){

@@ -30,7 +30,7 @@ interface Shown {
 
 const sources = ['parent', 'trusted-gateways', 'ar-io-network', 'chunks', 'chunks-offset-aware', 'tx-data']
 
-/** Of the program, whatever runs in it. */
+/** A metric of the program, whatever runs in it. */
 interface ShownOfProcess extends Omit<Shown, 'series'> {
   series(): ReturnType<Shown['series']>
 }
@@ -158,7 +158,7 @@ const shown: readonly Shown[] = [
   },
 ]
 
-/** Of the segments of the index: read for each scrape. */
+/** Metrics of the segments of the index: read for each scrape. */
 const ofSegments: readonly Shown[] = [
   {
     name: 'index_segments',

@@ -53,7 +53,7 @@ export interface Ending {
   /** `self`: the operator has to act. `upstream`: another server failed. */
   readonly fault?: Refusal['fault']
   readonly source?: string
-  /** Of a failure; absent: by the status. */
+  /** The code of a failure; absent: by the status. */
   readonly code?: FailureCode
 }
 

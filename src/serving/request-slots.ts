@@ -88,7 +88,7 @@ export class RequestSlots {
     return found
   }
 
-  /** Of those with more waste than a newcomer. */
+  /** The one with most waste, of those with more than a newcomer. */
   #mostWasteful(slow: readonly Slow[], [, network]: Parties): Held | undefined {
     let found: Held | undefined
     let most = this.#wasted.of(network) + leadMin
@@ -108,7 +108,7 @@ export class RequestSlots {
   }
 }
 
-/** Of those that have shown how slow they are. */
+/** The slowest, of those that have shown how slow they are. */
 function slowestOf(slow: readonly Slow[]): Held | undefined {
   let slowest: Slow | undefined
   for (const one of slow) {

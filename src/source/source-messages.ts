@@ -8,7 +8,7 @@ export interface Hints {
   readonly rootId?: Id
   /** Root first. */
   readonly path?: readonly Id[]
-  /** Of the complete item in the root's data. */
+  /** Where the complete item begins in the root's data. */
   readonly itemOffset?: number
   /** Only with `itemOffset`. */
   readonly itemSize?: number

@@ -18,7 +18,7 @@ const triesMax = 20
 
 interface Meta {
   readonly pageBytes: number
-  /** Of the free list, and of the table of tables. */
+  /** The free list, and the table of tables. */
   readonly trees: readonly Tree[]
   readonly lastPage: number
   readonly transaction: bigint

@@ -37,7 +37,7 @@ export interface EdgeAdmission {
   readonly stated: Pick<Beside, 'allowance' | 'price'>
   /** From now on clients are distinguished, limited and exempt by these settings. */
   use(settings: SettingsNews<'edge'>['settings']): void
-  /** Of limits and payments; `isAdmin`: a request of the operator. */
+  /** Routes about limits and payments; `isAdmin`: a request of the operator. */
   routes(isAdmin: (request: Request) => boolean): readonly Route[]
   close(): Promise<void>
 }

@@ -46,7 +46,7 @@ export interface EdgeContent {
   readonly guard: Guard
   readonly finder: BandFinder
   readonly offers: NonNullable<GatewayParts['offered']>['offers']
-  /** Of the store, those in segments included. */
+  /** What the store holds, in files and in segments. */
   usage(): { readonly blobs: number; readonly bytes: number }
   close(): Promise<void>
 }

@@ -23,7 +23,7 @@ export interface EdgeTools {
   readonly tip: Tip
   readonly following: Following
   readonly readiness: Readiness
-  /** Of recent requests, and of clients that were refused. */
+  /** Samples of recent requests, and of clients that were refused. */
   readonly resources: SampleRings
   readonly limited: SampleRings
   /** Messages under way to one thread at most: above the requests of a thread, so that these are the bound that is met. */

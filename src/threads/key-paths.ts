@@ -31,7 +31,7 @@ export function signingKey(config: Settings<'server'>): KeyPlaces {
   }
 }
 
-/** Of the key that signs items whose uploader has signed nothing. */
+/** Path of the key that signs items whose uploader has signed nothing. */
 export function itemKeyPath(config: Settings<'server'>): string {
   return join(folders(config).keys, 'unsigned-items.key')
 }

@@ -57,7 +57,7 @@ interface UploadParts {
   /** Wallets whose items are refused. */
   readonly blockedOwners: Set<string>
   readonly adminKey: AdminKey
-  /** Of the service's wallet. */
+  /** Address of the service's wallet. */
   readonly address: string
   /** Undefined: uploads in parts belong to this machine. */
   readonly shared: SharedParts | undefined

@@ -8,7 +8,7 @@ export interface CertificateNews {
 
 /** The listeners of one handler. */
 export interface ServiceListeners {
-  /** Of plain HTTP; final when it listens. */
+  /** The port of plain HTTP; final when it listens. */
   readonly port: number
   /** Resolves when connections are taken. */
   readonly listening: Promise<unknown>

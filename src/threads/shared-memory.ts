@@ -6,9 +6,9 @@ import type { Descriptors, DiskShares } from './resources.js'
  * other one. Each table is written by one thread, or one row by each.
  */
 export interface SharedMemory {
-  /** Of `Generations`. */
+  /** Memory of `Generations`. */
   readonly generations: SharedArrayBuffer
-  /** Of `SoundFiles`: which blobs were hashed. */
+  /** Memory of `SoundFiles`: which blobs were hashed. */
   readonly sound: SharedArrayBuffer
   /** Of the `ProgressTable`; its slots bound the readers of all edge threads together. */
   readonly progress: SharedArrayBuffer
@@ -24,18 +24,18 @@ export interface SharedMemory {
     readonly push: number
     readonly queries: number
   }
-  /** Of `Tip`, `Following` and `Readiness`. */
+  /** Memory of `Tip`, `Following` and `Readiness`. */
   readonly tip: SharedArrayBuffer
   readonly following: SharedArrayBuffer
   readonly readiness: SharedArrayBuffer
-  /** Of the `BlockFilter` in front of the block list. */
+  /** Memory of the `BlockFilter` in front of the block list. */
   readonly filter: SharedArrayBuffer
   /** Of `SampleRings`: recent requests, and clients that were refused. */
   readonly resources: SharedArrayBuffer
   readonly limited: SharedArrayBuffer
-  /** Of `PendingMarks`: uploads that the tables may not show yet. */
+  /** Memory of `PendingMarks`: uploads that the tables may not show yet. */
   readonly pendingItems: SharedArrayBuffer
-  /** Of the `PeerWeights` of the gateways of the network. */
+  /** Memory of the `PeerWeights` of the gateways of the network. */
   readonly peerWeights: SharedArrayBuffer
   /** How the disk of DATA_PATH is shared out. */
   readonly disk: DiskShares

@@ -1,7 +1,7 @@
 import type { ReaderOptions } from '../payment/chains/readers.js'
 import type { Settings } from './thread-settings.js'
 
-/** Of the networks' own makers. */
+/** The contracts of USDC that the networks' own makers have published. */
 const usdc = {
   ethereum: '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48',
   polygon: '0x3c499c542cEF5E3811e1192ce70d8cC03d5c3359',

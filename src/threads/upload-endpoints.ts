@@ -85,7 +85,7 @@ export interface UploadEndpoints {
   readonly routes: readonly UploadRoute[]
   readonly records: PartRecords
   readonly open: OpenUploads
-  /** Of parts, and of requests that are read. */
+  /** Room for parts, and for requests that are read. */
   readonly room: HeldRoom
   readonly arriving: HeldRoom
   readonly memory: HeldMemory

@@ -79,7 +79,7 @@ export class Walk {
   }
 }
 
-/** Of some nodes those that are nearest to an id. */
+/** The nodes that are nearest to an id. */
 export function nearestTo(target: Buffer, contacts: Iterable<DhtContact>, count: number): DhtContact[] {
   const sorted = [...contacts].sort((one, other) => compare(target, one.id, other.id))
   return sorted.slice(0, count)

@@ -2,7 +2,7 @@ import { createDiffieHellman, type DiffieHellman, randomBytes } from 'node:crypt
 
 /** Diffie-Hellman as message stream encryption has it: a prime of 768 bits, 2 as generator. */
 
-/** Of each half, and of the secret. */
+/** Bytes of each half, and of the secret. */
 export const dhKeyBytes = 96
 
 const prime = Buffer.from(

@@ -19,7 +19,7 @@ export interface KnownPeer extends PeerAddress {
 export interface KnownPeersOptions {
   /** Peers remembered. */
   readonly max: number
-  /** Of them named by one source: a tracker's answer has 50 to 200. */
+  /** How many of them one source may name: a tracker's answer has 50 to 200. */
   readonly eachMax: number
   /** Ports of one public address: a source that names many of them may want us to flood that address with connections. */
   readonly portsMax: number

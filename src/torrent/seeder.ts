@@ -19,7 +19,7 @@ export interface SeederOptions {
   /** 0: a free one. */
   readonly port: number
   readonly peersMax: number
-  /** Of one address. */
+  /** Peers of one address at most. */
   readonly peersPerAddressMax: number
   /** Upload slots: peers that are sent blocks at the same time. Others are choked until a slot is free. */
   readonly slotsMax: number

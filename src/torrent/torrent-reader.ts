@@ -6,7 +6,7 @@ import { merkleRoot } from './tree.js'
 /** Bounds for torrents of others. */
 export interface TorrentLimits {
   readonly filesMax: number
-  /** Of all files together. */
+  /** Bytes of all files together at most. */
   readonly bytesMax: number
   readonly pieceBytesMax: number
 }

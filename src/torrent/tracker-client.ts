@@ -9,7 +9,7 @@ import { type UdpAnswer, UdpSession, type UdpTimeouts } from './udp-announce.js'
 
 export interface TrackerClientParts {
   readonly dispatcher: Dispatcher
-  /** Of one request over HTTP. */
+  /** Time-out of one request over HTTP. */
   readonly timeoutMs: number
   readonly timeouts: UdpTimeouts
   /** Undefined: none is used. */

@@ -46,7 +46,7 @@ function hostOf(text: string): string {
 
 const plainUrl = (url: string): string => url.replace(/\/+$/, '')
 
-/** Of the addresses of each host the first. */
+/** The first address of each host. */
 function ofDifferentHosts(urls: readonly string[]): string[] {
   const found = new Map<string, string>()
   for (const url of urls) if (!found.has(hostOf(url))) found.set(hostOf(url), url)

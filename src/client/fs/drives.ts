@@ -49,7 +49,7 @@ export interface OpenDrive {
   /** All revisions of everything, newest first. */
   readonly revisions: readonly DriveEntity[]
   readonly problems: readonly DriveProblem[]
-  /** Of private drives. */
+  /** The key of a private drive; undefined: it is public. */
   readonly key: Uint8Array | undefined
 }
 

@@ -3,7 +3,7 @@ import type { MoneyLedger } from '../../ledger/ledger-port.js'
 
 const kind = 'card-quote-key'
 const key = 'key'
-/** Of the 16 bytes of a UUID, the first ones are random, and the last ones name the owner. */
+/** So many of the 16 bytes of a UUID are random; the others name the owner. */
 const randomPart = 9
 
 function uuidOf(bytes: Buffer): string {

@@ -70,7 +70,7 @@ const bounds = { minimum: '0.001', maximum: '10000' }
 const leastUnits = 1000n
 /** Added to the time of one attempt to settle. A service that requested earlier has died. */
 const leftMs = 60_000
-/** Of all payment services with one ledger, which is what credits each payment once. */
+/** The common name of all payment services with one ledger, which is what credits each payment once. */
 const ownName = 'credits'
 
 /** A ledger that is gone for a while decides nothing. */

@@ -36,7 +36,7 @@ export interface Order {
   readonly queryNames?: readonly string[]
   /** Media type of a good answer; JSON where absent. */
   readonly type?: string
-  /** Of the body; 100 kB where absent. */
+  /** Bytes of the body at most; 100 kB where absent. */
   readonly bodyMaxBytes?: number
   /** What goes in and out, for the description. */
   readonly shape?: Shape

@@ -72,7 +72,7 @@ export class BlobCache {
   readonly #flushes = FairSlots.unbounded(flushesMax)
   readonly #batch: CommitBatch
   readonly uncommitted = new Uncommitted()
-  /** Of the next commit of small payloads. */
+  /** The next commit of small payloads. */
   #group: Group | undefined
   readonly #commits = new Set<Promise<void>>()
   #waiting = 0

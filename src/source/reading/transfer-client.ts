@@ -48,7 +48,7 @@ const absentMaxMs = 10_000
 
 interface Absent {
   readonly untilMs: number
-  /** Of the catalog, before the request. */
+  /** The generation in the catalog, before the request. */
   readonly generation: number
 }
 

@@ -16,7 +16,7 @@ const headerKeptBytes = 256 * 1024
 /** Numbers of a slot: entry and one, and two of the hash. */
 const slotNumbers = 3
 
-/** Of this process, so that nobody can choose ids that fall into one place. */
+/** Random for each process, so that nobody can choose ids that fall into one place. */
 const seed = randomBytes(8)
 const [seedLow, seedHigh] = [seed.readUInt32LE(0), seed.readUInt32LE(4)]
 
@@ -39,7 +39,7 @@ export class BundleDirectory {
   #rest: Uint8Array = new Uint8Array(0)
   readonly #slotCount: number
 
-  /** Of a bundle of `sizeBytes` whose header lists `announced` items. */
+  /** For a bundle of `sizeBytes` whose header lists `announced` items. */
   constructor(
     readonly announced: number,
     private readonly sizeBytes: number,

@@ -24,7 +24,7 @@ const ledDepthMax = 32
 export interface Guide {
   /** Root first. */
   readonly path?: readonly Id[] | undefined
-  /** Of the whole item in the root's data. */
+  /** Where the whole item begins in the root's data. */
   readonly itemOffset?: number | undefined
 }
 

@@ -13,7 +13,7 @@ export interface RootBytes {
   /** Every byte given was proven against the chain. */
   readonly proven: boolean
   readonly trusted: boolean
-  /** Of the block that holds the root, where it is known. */
+  /** Height of the block that holds the root, where it is known. */
   readonly height?: number
   /**
    * Bytes from `start` to `end` (exclusive, inside the data) in order, in pieces as they come; a refusal is the last word. A

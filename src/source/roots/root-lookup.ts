@@ -18,7 +18,7 @@ export interface RootLookupOptions extends TrailRules {
   /** Base URLs of gateways, in the order in which they are used. */
   readonly gateways: readonly string[]
   readonly headMs: number
-  /** Of each gateway. */
+  /** Each gateway has one of its own. */
   readonly breaker: BreakerOptions
   /** Answers remembered, those that nobody knows included. */
   readonly rememberedMax: number

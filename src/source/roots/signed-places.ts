@@ -16,7 +16,7 @@ type Turn = () => Promise<Refusal | undefined>
 /** An item as the directory of a bundle lists it: the id of its header is right, nothing else was checked. */
 export interface ListedItem {
   readonly header: ItemHeader
-  /** Of the item in the root's data. */
+  /** Where the item begins in the root's data. */
   readonly start: number
   readonly itemSize: number
 }

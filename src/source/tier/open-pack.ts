@@ -30,7 +30,7 @@ export class OpenPack {
     return this.#entries.size
   }
 
-  /** Of all objects in it. */
+  /** Bytes of all objects in it. */
   get sizeBytes(): number {
     return this.#sizeBytes
   }

@@ -29,7 +29,7 @@ export interface PackPlace {
 
 export interface PackedRoot {
   readonly id: Id
-  /** Of the whole item in the root's data. */
+  /** Where the whole item begins in the root's data. */
   readonly itemOffset: number
 }
 

@@ -14,7 +14,7 @@ export interface PutBudgetOptions {
 export interface PutCount {
   /** In all. */
   readonly bytes: number
-  /** Of the last day: it falls by `dailyBytes` a day. */
+  /** Bytes of the last day: the number falls by `dailyBytes` a day. */
   readonly dayBytes: number
   /** When `dayBytes` was so, in ms since 1970. */
   readonly atMs: number

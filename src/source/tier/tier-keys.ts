@@ -31,7 +31,7 @@ export class TierKeys {
     return `${this.prefix}/sluice/packs/${name}`
   }
 
-  /** Of the directory with this number. */
+  /** The key of the directory with this number. */
   directory(number: number): string {
     return `${this.prefix}/sluice/directory/${String(number).padStart(10, '0')}`
   }

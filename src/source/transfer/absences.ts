@@ -23,7 +23,7 @@ interface Absence {
   untilMs: number
   /** For how long it will be remembered. */
   termMs: number
-  /** Of the catalog, when the last question began. */
+  /** The generation in the catalog, when the last look-up began. */
   generation: number
 }
 

@@ -13,7 +13,7 @@ import { openablePath } from './transfer-progress.js'
 /** What is taken, and how many bytes there must be. */
 export interface TransferTarget {
   readonly found: Found
-  /** Of what was found, or going on where that breaks. */
+  /** The body of what was found, or one that goes on by a window where that breaks. */
   readonly body: Found['body']
   readonly known: Attributes | undefined
   readonly base: number

@@ -20,7 +20,7 @@ const elsewhereMs = 60_000
 /** Values of header lines that go out: no control characters, so that none can begin a line of its own. */
 const plainValue = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/** Of a request line. */
+/** What may stand in a request line. */
 const plainPath = /^[\x21-\x7e]+$/
 
 /** What is known of one origin: its addresses, and whether requests go to it this way. */

@@ -11,7 +11,7 @@ export class PeerWeights {
     return peers * 4
   }
 
-  /** Of the peer in this place of the operator's list. */
+  /** The weight of the peer in this place of the operator's list. */
   at(index: number): number {
     return Atomics.load(this.#cells, index)
   }

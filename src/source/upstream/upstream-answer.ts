@@ -15,7 +15,7 @@ const aheadMaxBytes = 128 * 1024
  */
 const lastingMaxBytes = 1024 * 1024
 
-/** Of all small bodies of this thread. */
+/** Memory for all small bodies of this thread. */
 const rooms = new BodyRooms()
 
 /** Memory for one piece of a larger body: as much as is read from a socket at once. */

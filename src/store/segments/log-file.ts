@@ -68,7 +68,7 @@ export class LogFile {
   #durable = 0
   #running: Promise<boolean> | undefined
   #failure: unknown
-  /** Of the monotonic clock. */
+  /** When it was flushed last, by the monotonic clock. */
   #flushedMs = Number.NEGATIVE_INFINITY
   /** False: the name of the file is not durable yet. */
   #isNamed = false

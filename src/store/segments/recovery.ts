@@ -14,7 +14,7 @@ import {
 /** A record as it was read, found sound. The bytes are its own. */
 export interface SoundRecord {
   readonly payload: Buffer
-  /** Of a chunk. */
+  /** Present for a chunk alone. */
   readonly chunkWords?: Buffer
 }
 

@@ -32,10 +32,10 @@ export interface RingParts {
   payloads(): number
 }
 
-/** Of all bytes so many hundredths are for what has just come. */
+/** So many hundredths of all bytes are for what has just come. */
 const youngPercent = 10
 
-/** Of what a segment holds, so much at most is written again, or no room would be made where everything is requested. */
+/** The part of a segment that is written again at most: else no room would be made where everything is requested. */
 const rewrittenShare = 0.75
 
 /** Records that are looked at in one go where room is needed now. */

@@ -15,7 +15,7 @@ export interface BundleRecord {
   readonly state: 'packed' | 'posted' | 'seeded' | 'permanent' | 'dropped'
   /** As nodes take it, without data. */
   readonly transaction: object
-  /** Of the data: header and items. */
+  /** Bytes of the data: header and items. */
   readonly sizeBytes: number
   /** In the order in which they lie in it. */
   readonly items: readonly Id[]

@@ -22,7 +22,7 @@ export interface Choice {
   readonly isFreeOwed: boolean
 }
 
-/** Of a bundle's items and bytes, while free items wait. */
+/** The part of a bundle's items and bytes that paid items get while free ones wait. */
 const paidShare = 0.75
 
 /**

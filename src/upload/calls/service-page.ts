@@ -5,7 +5,7 @@ import { receiptVersion } from '../records/receipt.js'
 export interface ServicePageFacts {
   /** Host or URL of the gateway that serves what was taken; '': none is known. */
   readonly gateway: string
-  /** Of the wallet that signs receipts. */
+  /** Address of the wallet that signs receipts. */
   readonly address: string
   readonly itemMaxBytes: number
   readonly freeItemBytes: number

@@ -30,7 +30,7 @@ const againMs = 2000
 /** Billing uses this number where the path names that network; the item itself has type 3. */
 const kyveType = 101
 
-/** Of one transaction. */
+/** Entries of one transaction at most. */
 const entriesMax = 1000
 /** Questions about the credits of items that are not here yet, at the same time; one client has a quarter of them. */
 const foreseenMax = 64

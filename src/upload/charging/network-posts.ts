@@ -54,9 +54,9 @@ const unstated = refuse(
 /** An item that is to be looked up. */
 export interface PostedItem {
   readonly id: Id
-  /** Of its signer, in base64url. */
+  /** Address of its signer, base64url. */
   readonly wallet: string
-  /** Of the whole item. */
+  /** Size of the whole item. */
   readonly bytes: number
   /** IP address of the uploader; a loopback address is this machine's own. */
   readonly client: string

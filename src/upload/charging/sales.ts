@@ -27,7 +27,7 @@ export interface Sale {
   readonly request: string
   /** The client's own name for it, with its address in front (extension payment-identifier of x402). */
   readonly identifier?: string
-  /** Of the signature (`signatureDigest`); absent in records of older releases. */
+  /** Digest of its signature (`signatureDigest`). */
   readonly signed?: string
   /** The upload service that began it: another one may have taken it over. */
   readonly service?: string
@@ -61,13 +61,13 @@ export interface Purchase {
   /** That were paid for. */
   readonly bytes: number
   readonly identifier?: string
-  /** Of its signature (`signatureDigest`). */
+  /** Digest of its signature (`signatureDigest`). */
   readonly signed: string
   /** The upload service that sells it, where it is one of several. */
   readonly service?: string
   /** It cannot settle later: milliseconds since 1970. */
   readonly validUntilMs: number
-  /** Of the item whose id this is. */
+  /** The request that buys the item with this id, as one text. */
   request(id: Id): string
   /** Why the payment cannot be taken for this. */
   refuse(why: 'used' | 'identifier'): Promise<UploadAnswer>

@@ -37,7 +37,7 @@ export interface ReadingTurns {
 
 /** How an item that is read piece by piece is accepted, as `Assembly.run` describes. */
 export interface AssemblyTerms extends AcceptTerms {
-  /** Of all pieces together, as they were listed and paid for. */
+  /** Bytes of all pieces together, as they were listed and paid for. */
   readonly sizeBytes?: number
   readonly turn?: ReadingTurns
 }

@@ -57,7 +57,7 @@ export class InnerItems {
   /** By bundle: who waits until it was looked into. */
   readonly #waiting = new Map<Id, () => void>()
   readonly #shares = new OpeningShares()
-  /** Of each line, those of its round that were not begun yet, and the one that is being opened. */
+  /** For each line those of its round that were not begun yet, and the one that is being opened. */
   readonly #rounds = new Map<OpeningLine, Id[]>()
   readonly #open = new Map<OpeningLine, Opening>()
 

@@ -25,7 +25,7 @@ export interface InsideIds {
   readonly hasBlocked: boolean
 }
 
-/** Of one step. */
+/** Entries that one step reads. */
 const entriesAtOnce = 256
 /** A header of an item mostly has less; that of a small item is read together with the items behind it. */
 const [headBytes, aheadBytes] = [4096, 65_536]

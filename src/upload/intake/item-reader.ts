@@ -17,13 +17,13 @@ const none = new Uint8Array(0)
 /** What is known of an item when its last byte came. */
 export interface ReadItem {
   readonly header: ItemHeader
-  /** Of header and payload. */
+  /** Bytes of header and payload. */
   readonly sizeBytes: number
   /** What the owner must have signed, 48 bytes. */
   readonly message: Uint8Array
   /** SHA-256 of the payload, 32 bytes. */
   readonly digest: Uint8Array
-  /** Of header and payload, for the log. */
+  /** Digest of header and payload, for the log. */
   readonly logDigest: RecordDigest
   /** SHA-256 of header and payload, base64; only where it was requested. */
   readonly wholeDigest?: string

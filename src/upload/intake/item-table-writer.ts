@@ -47,7 +47,7 @@ export class ItemTableWriter implements PendingWriter<AcceptedItem> {
   #writtenMs = Number.NEGATIVE_INFINITY
   /** Why the last transaction was undone. */
   #failure: unknown
-  /** Of the receipts in the rows that were written last. */
+  /** To be called when the rows that were written last are committed: their receipts may be sent then. */
   #receiptsCommitted: (() => void) | undefined
 
   constructor(private readonly parts: ItemTableParts) {

@@ -30,7 +30,7 @@ export interface IntakeParts {
   readonly isListed?: boolean
   /** Records the receipts to be sent for items that the tables lacked, in the transaction that adds these items. */
   readonly onLost?: (ids: readonly Id[]) => void
-  /** Of an object store that has the items, too. */
+  /** The object store that has the items, too; absent: none has. */
   readonly storing?: IntakeStoring
 }
 

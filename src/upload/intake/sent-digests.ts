@@ -56,7 +56,7 @@ export class DigestCheck {
   }
 }
 
-/** Of the bytes that came, by the problem type of draft-ietf-httpapi-digest-fields-problem-types. */
+/** The bytes that came have another digest: the problem type of draft-ietf-httpapi-digest-fields-problem-types. */
 export const digestMismatch: UploadAnswer = {
   status: 400,
   json: {

@@ -79,7 +79,7 @@ const spamBytes = 100_372
 /** Smaller items arrive before the payment service could answer. */
 const foreseenMinBytes = 262_144
 
-/** Of a request for whose bytes there is no memory, or whose memory others need. */
+/** The answer to a request for whose bytes there is no memory, or whose memory others need. */
 export const tooManyUploads = textAnswer(
   503,
   'Too many uploads come at the same time: try again',

@@ -11,7 +11,7 @@ import { learnedOfItem } from '../../source/roots/learned.js'
 /** An item as the catalog is to know it. */
 export interface AnnouncedItem {
   readonly header: ItemHeader
-  /** Of header and payload. */
+  /** Bytes of header and payload. */
   readonly sizeBytes: number
   /** SHA-256 of the payload. */
   readonly digest: Uint8Array

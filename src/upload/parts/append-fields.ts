@@ -15,7 +15,7 @@ export interface AppendFields {
   readonly offset: number | undefined
   /** Bytes of the whole, by `Upload-Length`. */
   readonly length: number | undefined
-  /** Of this request; undefined: in chunks. */
+  /** Bytes of the body of this request; undefined: it comes in chunks. */
   readonly contentBytes: number | undefined
   /** The version of the draft that the client follows. Undefined: none is named, as in the document to come. */
   readonly version: number | undefined

@@ -38,7 +38,7 @@ export class DueRecords {
     for (const key of [...this.table.keys({})]) this.table.remove(key)
   }
 
-  /** Of one kind, due until `untilMs` (inclusive), the first due first. */
+  /** Ids of one kind that are due until `untilMs` (inclusive), the first due first. */
   until(kind: DueKind, untilMs: number, limit: number): string[] {
     const start = keyOf({ kind, dueMs: 0, id: '' })
     const end =

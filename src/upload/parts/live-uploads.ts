@@ -25,7 +25,7 @@ export interface LiveUpload {
 /** What operators see of uploads that are not over. */
 export interface ListedUploads {
   readonly open: number
-  /** Of all that are open. */
+  /** Bytes of all that are open. */
   readonly bytes: number
   /** The largest first. */
   readonly uploads: readonly object[]

@@ -70,7 +70,7 @@ export interface MultipartRecord {
 export interface PaidUpload {
   /** Name of the payment. */
   readonly payment: string
-  /** Of the whole item, as they were announced. */
+  /** Bytes of the whole item, as they were announced. */
   readonly bytes: number
   /** Digest of its signature (`signatureDigest`). Absent in records of older releases. */
   readonly signed?: string

@@ -30,7 +30,7 @@ interface Append {
   readonly arrival: AppendArrival
   readonly reply: Informed
   readonly uploader: Uploader
-  /** Of the upload, where this request makes it. */
+  /** Where the upload is from now on, where this request makes it. */
   readonly location?: string
 }
 

@@ -12,7 +12,7 @@ import type { Claimed, LeftUploads, OpenElsewhere, PartRecords, SeenUpload } fro
 interface Entry {
   readonly id: string
   record: MultipartRecord | undefined
-  /** Of the row that `record` goes by; 0: there is none yet. */
+  /** Version of the row that `record` goes by; 0: there is none yet. */
   version: number
   writer: number
   /** The number under which this process puts it together; undefined: it does not. */

@@ -38,10 +38,10 @@ export interface FreeUser {
 /** Free bytes that are reserved for one item; they are refunded where it is not accepted. */
 export interface FreeReservation {
   readonly keys: readonly string[]
-  /** Of the wallet, where its network calls it otherwise than we do. */
+  /** The wallet as its network calls it, where that is another name than ours. */
   readonly name?: { readonly of: string; readonly wallet: string }
   readonly bytes: number
-  /** Of address ranges, where it is not `bytes`. */
+  /** Bytes that count for its address range, where these are not `bytes`. */
   readonly rangeBytes?: number
 }
 
@@ -127,7 +127,7 @@ export class FreePools implements OwnFreeCounts {
     this.#learn(await this.#elsewhere.look(keys))
   }
 
-  /** Of this machine alone, as `left`. */
+  /** The count of this machine alone, as `left`. */
   own(key: string): number {
     return this.#used.get(key) ?? this.#stored(key)
   }
@@ -247,7 +247,7 @@ export class FreePools implements OwnFreeCounts {
     return this.left(address, range)
   }
 
-  /** Of all machines, as far as this one knows. */
+  /** The count of all machines, as far as this one knows. */
   #count(key: string): number {
     return this.own(key) + (this.#others.get(key) ?? this.#stored(`${othersMark}${key}`))
   }

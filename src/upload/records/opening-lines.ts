@@ -13,7 +13,7 @@ export interface OpeningItem {
   readonly id: Id
   readonly receivedMs: number
   readonly owner: string
-  /** Of a free item (`turnOf`); absent: it is paid for. */
+  /** The turn of a free item (`turnOf`); absent: it is paid for. */
   readonly turn?: string
   /** Absent: of an older release. */
   readonly itemsInside?: number

@@ -19,7 +19,7 @@ const waitMaxMs = 1000
 export class PendingMarks {
   static readonly bytes = 4 * (slots + (1 << slotsBits))
   readonly #words: Int32Array
-  /** Of all who wait on this thread. */
+  /** The next look, for which all who wait on this thread wait. */
   #nextLook: Promise<void> | undefined
 
   constructor(memory: SharedArrayBuffer) {

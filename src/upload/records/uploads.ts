@@ -27,7 +27,7 @@ export interface LoggedUpload {
   readonly digest?: string
   /** It is a bundle by its tags. */
   readonly isBundle?: true
-  /** Of a bundle: how many items its header names. */
+  /** How many items the header of a bundle names. */
   readonly itemsInside?: number
   /** It is accepted when this payment was settled, and not before. */
   readonly sale?: SaleFacts
@@ -57,7 +57,7 @@ export interface AcceptedItem extends Omit<LoggedUpload, 'free'> {
   readonly place: LogPlace
   /** The group in the object store that has it, too. */
   readonly stored?: string
-  /** Of a free item: whose turn it waits for (`turnOf`). */
+  /** Whose turn a free item waits for (`turnOf`). */
   readonly turn?: string
   /** The transaction that carries it, or carried it last. Absent: it waits for one. */
   readonly bundle?: Id

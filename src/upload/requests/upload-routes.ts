@@ -24,7 +24,7 @@ export interface UploadRoutesParts {
   readonly page: HtmlPage
   /** Absent: nobody is paid here. */
   readonly credits?: QuotedCredits
-  /** Of questions about credits. */
+  /** Turns of requests about credits. */
   readonly turns: Pick<TimedTurns, 'run'>
   readonly health: UploadHealth
   /** What wallets may upload for free. */

@@ -15,7 +15,7 @@ export interface UsdcRoutesParts {
   readonly raw: RawUpload
   readonly usdc?: UsdcPort
   readonly price?: CreditsPort['price']
-  /** Of questions what something costs. */
+  /** Turns of requests for prices. */
   readonly turns: Pick<TimedTurns, 'run'>
   readonly clients: Clients
 }

@@ -80,7 +80,7 @@ export class Holder {
  */
 export class HeldRoom {
   readonly #order = new EvictionOrder<Holder>()
-  /** Of those that are paid for. */
+  /** Uploads that are paid for, by who holds most. */
   readonly #paidOrder = new EvictionOrder<Holder>()
   /** By address range. */
   readonly #bytesOf = new Map<string, number>()

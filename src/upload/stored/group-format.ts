@@ -28,7 +28,7 @@ export const groupHeadMaxBytes = 8 * 1024 * 1024
 /** Where an item lies in its group. */
 export interface GroupPlace {
   readonly offset: number
-  /** Of the item, header included. */
+  /** Bytes of the item, header included. */
   readonly sizeBytes: number
   readonly headerSize: number
   /** '' where none is known. */
@@ -49,7 +49,7 @@ export interface GroupItem extends Omit<GroupPlace, 'offset'> {
 
 export interface GroupHead {
   readonly bytes: Buffer
-  /** Of it that a reader needs who wants no metas. */
+  /** Bytes of the head that a reader needs who wants no records of items. */
   readonly directoryBytes: number
   /** Where each item begins. */
   readonly offsets: readonly number[]

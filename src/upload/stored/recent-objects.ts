@@ -4,7 +4,7 @@ import { refuse } from '../../format/refusal.js'
 import type { ObjectBody, ObjectStore } from '../../source/objects/object-store.js'
 import type { Window } from '../../source/source-messages.js'
 
-/** Of all objects that are held. */
+/** Bytes of all objects that are held, at most. */
 const heldMaxBytes = 16 * 1024 * 1024
 
 /** Small objects that were read as a whole a moment ago: what is read of them next costs no request. */

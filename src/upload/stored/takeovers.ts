@@ -9,7 +9,7 @@ import type { StoredKeys } from './stored-keys.js'
 export interface Takeover {
   /** Undefined: no record is sealed by this service. */
   readonly machine: string | undefined
-  /** Of the last record under this name, from 1 on. */
+  /** Number of the last record under this name, from 1 on. */
   readonly number: number
 }
 
