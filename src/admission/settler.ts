@@ -32,8 +32,8 @@ const laterAttempt: Attempt = { isInDoubt: true, isSingle: false }
 const singleAttempt: Attempt = { isInDoubt: true, isSingle: true }
 
 /**
- * Carries out settlements. The order is: verify, own, record, settle, record, credit, answer. After kill -9 at any point a payment
- * continues from its record. Without a requested settlement no money has moved.
+ * Carries out settlements. The order is: verify, own, record, settle, record, credit, answer. After kill -9 at any point
+ * it continues from the record of the payment. Without a requested settlement no money has moved.
  */
 export class Settler {
   readonly #shared: ClaimedSettlement

@@ -116,7 +116,8 @@ t.test('whatever a facilitator answers, a payment counts only where the answer s
         ok(/^[a-z0-9_]+$/.test(settled.reason), settled.reason)
       }
       // Only a plain no means that nothing can have moved.
-      if (settled.result === 'unrequested') ok(status >= 400 && status < 500 && ![408, 409, 425].includes(status))
+      if (settled.result === 'unrequested')
+        ok(status >= 400 && status < 500 && ![408, 409, 425].includes(status))
       const verified = await facilitator.verify('{}', payer)
       if (verified.verdict === 'valid') ok(isRead && status === 200 && sent.isValid === true)
       if (verified.verdict === 'invalid') ok(sent.isValid === false && /^[a-z0-9_]+$/.test(verified.reason))
@@ -152,7 +153,11 @@ t.test('answers of facilitators in use are understood', async (t) => {
       { success: false, errorReason: 'insufficient_funds', payer },
       { result: 'refused', reason: 'insufficient_funds' },
     ],
-    [400, { errorType: 'invalid_request', errorMessage: 'no', correlationId: '1' }, { result: 'unrequested' }],
+    [
+      400,
+      { errorType: 'invalid_request', errorMessage: 'no', correlationId: '1' },
+      { result: 'unrequested' },
+    ],
     [429, { errorType: 'rate_limit_exceeded' }, { result: 'unrequested' }],
     [409, { error: 'this payment is being settled' }, { result: 'nothing' }],
     [200, { success: false, errorReason: 'settlement_pending', transaction: hash }, { result: 'pending' }],

@@ -283,7 +283,7 @@ export class ContentTransfer {
     return found.isJudgedAtEnd === true || (isWhole && this.#judge.isSuspect(fileBytes))
   }
 
-  /** Lets readers begin before the bytes are here. The digest on record may differ from that of these bytes: it comes at the end. */
+  /** Lets readers begin before the bytes are here. The digest on record may not be theirs: it is announced at the end. */
   #announceEarly(target: TransferTarget, draft: BlobDraft): void {
     const { found, known } = target
     const { digest: _unproven, ...rest } = attributesFound(this.request.id, found, known, undefined)
