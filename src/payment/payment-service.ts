@@ -90,7 +90,6 @@ export class PaymentService {
   readonly outbox: Outbox
   readonly reconciler: Reconciler
   readonly #readers: readonly ChainReader[]
-  #isRechecking = false
 
   constructor(parts: PaymentServiceParts) {
     const { ledger, readers, mailer, clock, log, options } = parts
@@ -126,7 +125,10 @@ export class PaymentService {
   #startTimers(clock: Clock, recheckMs: number, owned: OwnedPayments): readonly Timer[] {
     return [
       clock.every(expireEveryMs, () => this.#background('expiry', this.#expire())),
-      clock.every(recheckMs, () => this.#background('recheck', this.#recheck())),
+      ...this.#waiting().map((look) => {
+        const inTurn = oneAtATime(look)
+        return clock.every(recheckMs, () => this.#background('recheck', inTurn()))
+      }),
       clock.every(signEveryMs, () => this.#background('signature', this.#ledger.signHead())),
       clock.every(mailEveryMs, () => this.#background('mail', this.outbox.work())),
       clock.every(forgetEveryMs, () => this.#background('owners of payments', owned.forget())),
@@ -203,10 +205,21 @@ export class PaymentService {
 
   /** Looks at everything that waits for others: payments on chains, purchases of names. Resolves with how much changed. */
   async recheck(): Promise<number> {
-    const changed = await this.#topUps.recheck()
-    const ended = (await this.#names?.resume()) ?? 0
-    await this.#names?.registry.tend()
-    return changed + ended
+    const changed = await Promise.all(this.#waiting().map((look) => look()))
+    return changed.reduce((sum, one) => sum + one, 0)
+  }
+
+  /** What waits for others, each for its own: a slow node of one chain delays no other chain and no name. */
+  #waiting(): readonly (() => Promise<number>)[] {
+    const ofChains = this.#topUps.chains.map((chain) => () => this.#topUps.recheck(chain))
+    const names = this.#names
+    if (names === undefined) return ofChains
+    const ofNames = async (): Promise<number> => {
+      const ended = await names.resume()
+      await names.registry.tend()
+      return ended
+    }
+    return [...ofChains, ofNames]
   }
 
   /**
@@ -244,17 +257,21 @@ export class PaymentService {
     await this.#ledger.expire()
   }
 
-  async #recheck(): Promise<void> {
-    if (this.#isRechecking) return
-    this.#isRechecking = true
-    try {
-      await this.recheck()
-    } finally {
-      this.#isRechecking = false
-    }
-  }
-
   #background(what: string, work: Promise<unknown>): void {
     void work.catch((error: unknown) => this.#log.error({ err: error }, `ledger: ${what} failed`))
+  }
+}
+
+/** Calls `work` unless an earlier call is under way. */
+function oneAtATime(work: () => Promise<unknown>): () => Promise<void> {
+  let isOn = false
+  return async () => {
+    if (isOn) return
+    isOn = true
+    try {
+      await work()
+    } finally {
+      isOn = false
+    }
   }
 }

@@ -1,10 +1,9 @@
 import type { Clock } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import { StrangersQuestions } from '../../admission/strangers-questions.js'
-import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import {
   type CommitOutcome,
-  isLedgerGone,
   isRejected,
   type LedgerRecord,
   type MoneyLedger,
@@ -17,6 +16,7 @@ import type { TokenName } from '../prices/rates.js'
 import { PaymentTerms, type PaymentTermsParts, type Unpayable } from './payment-terms.js'
 import type { ChainReader, SeenPayment } from './seen-payment.js'
 import { encodeTopUp, topUpKind as kind, readTopUp, type TopUp, topUpKey, watchedKind } from './top-up.js'
+import { WatchedTopUps } from './watched-top-ups.js'
 
 /** The result of a reported payment. */
 export type TopUpOutcome = { readonly topUp: TopUp; readonly isNew: boolean } | Unpayable | Refusal
@@ -34,8 +34,6 @@ export interface TopUpParts extends Omit<PaymentTermsParts, 'now'> {
 
 /** How long a payment is waited for that no node knows. */
 const awaitedMs = 24 * 3600_000
-/** Payments of one page of a recheck. */
-const watchedMax = 500
 /** Questions a minute about ids that strangers name, for each network (IPv4 /24, IPv6 /48). */
 const eachPerMinute = 60
 /** Questions of clients about payments that are known, to each chain. */
@@ -43,6 +41,12 @@ const knownTurns = { perSecond: 20, burst: 40, eachPerMinute: 240 }
 
 /** The result of a payment's first report. With `status`: the id is no payment to this service. */
 type FirstReport = Extract<TopUpOutcome, { readonly topUp: TopUp } | { readonly status: number }>
+
+const crowded = refuse(
+  'busy',
+  'self',
+  'too many transactions wait for a block: report it again when it is in one',
+)
 
 /** Payments on chains: reported by clients, credited once when deep enough, taken back where the chain loses them. */
 export class TopUps {
@@ -52,9 +56,11 @@ export class TopUps {
   /** By chain: questions about payments that were seen. They have turns of their own: no flood of ids keeps them waiting. */
   readonly #knownQueues = new Map<string, StrangersQuestions<TopUp>>()
   readonly #terms: PaymentTerms
+  readonly #watched: WatchedTopUps
 
   constructor(private readonly parts: TopUpParts) {
     this.#terms = new PaymentTerms({ ...parts, now: parts.clock.now })
+    this.#watched = new WatchedTopUps(parts.ledger, parts.log, (stored) => this.#check(stored))
     const { readers, clock, questionsPerSecond: perSecond } = parts
     const strangersTurns = { perSecond, burst: 2 * perSecond, eachPerMinute }
     for (const reader of readers) {
@@ -101,10 +107,13 @@ export class TopUps {
     if ('wrong' in seen) return { status: 400, text: seen.wrong }
     const made = await this.#terms.atReport(token, reader.chain, id, seen)
     if (!('state' in made)) return made
+    const isUnmined = seen.height === undefined && !seen.isFinal
+    if (isUnmined && !this.#watched.hasRoom(reader.chain, made.sender)) return crowded
     const change = { kind, key, value: encodeTopUp(made), expected: 0 }
     const outcome = await this.parts.ledger.commit({ transfers: [], records: [change, watched(key)] })
     // The only condition is that there is no record: where it fails, another request reported the payment at the same time.
     const isFirst = !isRejected(outcome)
+    if (isFirst && isUnmined) this.#watched.added(reader.chain, made.sender)
     const stored = await this.parts.ledger.record(kind, key)
     if (stored === undefined) throw new Error(`the payment ${key} is not kept`)
     return { topUp: await this.#applySeen(stored, seen), isNew: isFirst }
@@ -144,33 +153,14 @@ export class TopUps {
     return 'topUp' in report ? report.topUp : before
   }
 
-  /** Looks at every payment that may still change; no chain waits for another one. Resolves with how many did. */
-  async recheck(): Promise<number> {
-    const chains = this.parts.readers.map(({ chain }) => chain)
-    const changed = await Promise.all([...new Set(chains)].map((chain) => this.#recheckOf(chain)))
-    return changed.reduce((sum, one) => sum + one, 0)
+  /** The chains on which payments are taken. */
+  get chains(): readonly string[] {
+    return [...new Set(this.parts.readers.map(({ chain }) => chain))]
   }
 
-  async #recheckOf(chain: string): Promise<number> {
-    let changed = 0
-    let after = ''
-    for (;;) {
-      const page = await this.parts.ledger.records(watchedKind, topUpKey(chain, ''), after, watchedMax)
-      for (const { key } of page) {
-        try {
-          const stored = await this.parts.ledger.record(kind, key)
-          if (stored !== undefined && (await this.#check(stored)).state !== readTopUp(stored).state)
-            changed += 1
-        } catch (error) {
-          // One that cannot be looked at keeps no others waiting.
-          if (isLedgerGone(error)) throw error
-          this.parts.log.error({ err: error, payment: key }, 'a payment on a chain could not be looked at')
-        }
-      }
-      const last = page.at(-1)
-      if (last === undefined || page.length < watchedMax) return changed
-      after = last.key
-    }
+  /** Looks again at payments of a chain that may still change. Resolves with how many did. */
+  recheck(chain: string): Promise<number> {
+    return this.#watched.round(chain)
   }
 
   /** Asks the chain again for a payment that was credited: what differs now, or undefined where it is as it was. */
@@ -225,7 +215,14 @@ export class TopUps {
   async #applySeen(stored: LedgerRecord, seen: SeenPayment): Promise<TopUp> {
     const noted = readTopUp(stored)
     if (noted.state === 'credited') return this.#keepCredited(stored, noted, seen)
-    if (noted.state === 'failed' || !seen.isFinal) return noted
+    if (noted.state === 'failed') return noted
+    if (!seen.isFinal) {
+      const { height } = seen
+      // From now on each round looks at it.
+      return noted.height === undefined && height !== undefined
+        ? this.#replace(stored, { ...noted, height })
+        : noted
+    }
     const due = await this.#terms.whenFinal(noted, seen)
     // The oracles do not answer: the next look tries again.
     if (isRefusal(due)) return noted
