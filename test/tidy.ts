@@ -508,11 +508,11 @@ t.test('each exported function and class of src has a docstring', async (t) => {
   t.strictSame(wrong, [])
 })
 
-t.test('a docstring has a subject: it is more than `Of something.`', async (t) => {
-  const fragment = /^\s*\/\*\* (?:Of [^.:;]+|The same|Likewise)\. \*\/$/
+t.test('a docstring begins with its subject, not with `Of`', async (t) => {
+  const fragment = /\/\*\*(?:\n\s*\*)? (?:Of \w|(?:The same|Likewise)\. \*\/)[^\n]*/g
   t.match('  /** Of a transaction. */', fragment)
-  const wrong = program.flatMap(({ path, lines }) =>
-    lines.flatMap((line, at) => (fragment.test(line) ? [`${path}:${at + 1}: ${line.trim()}`] : [])),
+  const wrong = program.flatMap(({ path, text }) =>
+    [...text.matchAll(fragment)].map(([found]) => `${path}: ${found}`),
   )
   t.strictSame(wrong, [])
 })

@@ -115,7 +115,7 @@ export const rule = {
   count: 5,
 } as const
 
-/** Of a condition: number of the cells, place in them, least and most value. */
+/** Numbers of a condition: number of the cells, place in them, least and most value. */
 export const conditionNumbers = 4
 export const conditionsMax = 16
 export const answerNumbers: number = number.first + conditionNumbers * conditionsMax

@@ -20,7 +20,7 @@ class Share<One> {
   weight = 0
   readonly byPlaces = new Ranked<Share<One>>()
   readonly byWeight = new Ranked<Share<One>>()
-  /** Of an address range. The emptiest is the lowest. */
+  /** The holders of an address range. The emptiest is the lowest. */
   readonly holders = new Ranked<One>()
   /** Holders with bytes; the one that has not grown for the longest time is first. */
   readonly stale = new Set<One>()
@@ -99,7 +99,7 @@ export class EvictionOrder<One extends Evictable> {
     return share.holders.lowest
   }
 
-  /** Of who holds most bytes the one that has not grown for the longest time. Undefined: nobody can give any up. */
+  /** Who holds most bytes; of several, who has not grown for the longest time. Undefined: nobody can give any up. */
   forBytes(): One | undefined {
     const [first] = narrowest(this.#all, ({ byWeight }) => byWeight.highest)?.stale ?? []
     return first

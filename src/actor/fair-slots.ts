@@ -12,7 +12,7 @@ export interface SlotOptions {
   readonly max: number
   /** Callers that may wait for a slot; absent: none. */
   readonly waitingMax?: number
-  /** Of one client, held and waiting together. Absent: as many as all. */
+  /** Places of one client, held and waiting together. Absent: as many as all. */
   readonly eachMax?: number
   /** A client is charged the milliseconds that it holds a slot, too. Absent: one for each slot. */
   readonly clock?: Pick<Clock, 'monotonic'>

@@ -18,7 +18,7 @@ export const storeStates = [
   'clock',
 ] as const
 
-/** Of the object store below the disk (CONTENT_STORE). All are 0 where there is none. */
+/** Metrics of the object store below the disk (CONTENT_STORE). All are 0 where there is none. */
 export const storeMeters: readonly MeterRow[] = [
   {
     name: 'content_store_state',

@@ -36,7 +36,7 @@ export interface WatchdogOptions {
   readonly onSilent: (silence: Silence, isFirst: boolean) => void
   /** Called when a thread that was reported sends a heartbeat again. */
   readonly onHeard: (name: string) => void
-  /** Of a thread by the kernel's number; undefined where there is none. */
+  /** The account of a thread by the kernel's number; undefined where there is none. */
   readonly account?: (thread: number) => Account | undefined
 }
 

@@ -7,7 +7,7 @@
 export interface PaymentOrder {
   /** Names the payment: chain, payer and nonce; lower case. */
   readonly payment: string
-  /** Of the digest that was signed: two authorizations with one nonce are two payments, and only one can settle. */
+  /** The digest that was signed: two authorizations with one nonce are two payments, and only one can settle. */
   readonly digest: string
   /** Hexadecimal with 0x. Never kept. */
   readonly signature: string

@@ -111,7 +111,7 @@ export class ChainWitness implements Witness {
     return this.#peer.close()
   }
 
-  /** Of a nonce that was not used: it never is where the validity ends before a block that the chain cannot drop. */
+  /** Whether a nonce that was not used can be used yet: not where its validity ends before a block that the chain cannot drop. */
   async #unused({ validBefore }: WitnessedPayment, tip: Block): Promise<'no' | 'never' | 'unknown'> {
     if (tip.seconds < validBefore) return 'no'
     const depth = BigInt(this.options.confirmations) - 1n

@@ -3,7 +3,7 @@ import { ownThread } from '../actor/priority.js'
 
 /** The kernel's numbers of threads stay below this one (the largest pid_max of Linux). */
 const threadBits = 22
-/** Of the time at which the thread started: numbers of threads are used again. */
+/** Bits of the time at which the thread started: numbers of threads are used again. */
 const startBits = 9
 
 /** Errors of the system for a thread that has ended, before and while its file is read. */

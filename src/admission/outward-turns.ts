@@ -9,7 +9,7 @@ export interface OutwardOptions {
   readonly perSecond: number
   /** That may begin at once after a while without any. */
   readonly burst: number
-  /** Of one network (IPv4 /24, IPv6 /48) in a minute; absent: of any number, in their turns. For services that send a bill. */
+  /** Calls of one network (IPv4 /24, IPv6 /48) in a minute; absent: any number, in their turns. For services that send a bill. */
   readonly eachPerMinute?: number
 }
 

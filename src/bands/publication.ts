@@ -59,7 +59,7 @@ export interface Band {
   readonly http?: { readonly baseUrl?: string | undefined } | undefined
   readonly torrent?: BandTorrent | undefined
   readonly arweave?: { readonly manifestTxId?: string | undefined } | undefined
-  /** Of the kind's own: `supersedes` (an id or a list) is common to all. */
+  /** Members of the kind's own: `supersedes` (an id or a list) is common to all. */
   readonly metadata?: Readonly<Record<string, unknown>> | undefined
 }
 

@@ -1,7 +1,7 @@
 import { VarReader } from '../format/varbytes.js'
 import { type RowTransfer, readTransfer } from './row.js'
 
-/** Of a word in `MessageRows.words`: its role (pack.ts), where it begins and where it ends. */
+/** Numbers of a word in `MessageRows.words`: its role (pack.ts), where it begins and where it ends. */
 export const wordNumbers = 3
 
 /** Where an item lies, without its bundle. */

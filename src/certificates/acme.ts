@@ -25,7 +25,7 @@ export interface AcmeOptions {
 const requestMs = 30_000
 /** Bytes of an answer at most: a chain of certificates takes some kilobytes. */
 const answerMaxBytes = 2 ** 20
-/** Of a request that failed: after 5 s, and 10 s later. A server that is down for longer is logged, and tried minutes later. */
+/** How often a failed request is repeated: after 5 s, and 10 s later. A server that is down for longer is tried minutes later. */
 const retriesMax = 2
 /** The whole of an order. */
 const orderMs = 20 * 60_000

@@ -34,7 +34,7 @@ export interface NodeOutcome {
 
 export interface Broadcasted {
   readonly successCount: number
-  /** Of nodes that the operator prefers; where none are named, all are. */
+  /** Those among the nodes that the operator prefers; where he prefers none, all of them. */
   readonly preferredSuccessCount: number
   readonly failureCount: number
   /** Enough nodes took it. */

@@ -29,7 +29,7 @@ export interface ChunkNodesParts {
   /** Nodes that the operator prefers for chunks come first. */
   readonly nodes: readonly Node[]
   readonly preferred: ReadonlySet<Node>
-  /** Of `nodes`, those that are gateways: before all others or behind them, so many for one chunk at most. */
+  /** Those of `nodes` that are gateways: before all others or behind them, so many for one chunk at most. */
   readonly gateways: {
     readonly nodes: ReadonlySet<Node>
     readonly comeFirst: boolean

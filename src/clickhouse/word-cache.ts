@@ -40,7 +40,7 @@ export class WordCache {
   readonly #types = new Int32Array(placesCount)
   #bytes = new Uint8Array(sizeBytes)
   #used = 0
-  /** Of the tag that was read last: where the value of a Content-Type begins in it; -1: it is another tag. */
+  /** Where the value of a Content-Type begins in the tag that was read last; -1: it is another tag. */
   typeAt = -1
 
   constructor(private readonly segment: Segment) {}

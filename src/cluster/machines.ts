@@ -5,7 +5,7 @@ import type { DrainState } from './drain.js'
 /** The index that one machine of those that may writes into ClickHouse. */
 export interface IndexWork {
   readonly leads: boolean
-  /** Of the one that leads: up to which height all is there, and how many stable ones are not. */
+  /** For the machine that leads: up to which height all is there, and how many stable ones are not. */
   readonly height: number
   readonly lag: number
 }

@@ -285,7 +285,7 @@ export class PostgresUploads {
     return rows.map(({ id }) => String(id))
   }
 
-  /** Of a kind, due until now or, with `isAll`, ever; the first due first. Those that are being put together are left out. */
+  /** Uploads of a kind that are due now or, with `isAll`, ever; the first due first. Those being put together are left out. */
   async due(kind: number, limit: number, isAll = false): Promise<UploadRow[]> {
     const rows = await this.#rows(
       `SELECT ${uploadColumns} FROM cluster_uploads u WHERE kind = $1 AND claimed_by IS NULL

@@ -9,7 +9,7 @@ export interface SharedState {
   readonly key: string
   /** JSON; undefined: the key is not in the list any more. */
   readonly body: string | undefined
-  /** Of two states with ranks the higher one counts; 0: the one that comes last. */
+  /** Between two states with ranks the higher one counts; 0: the one that comes last. */
   readonly rank: number
 }
 

@@ -46,7 +46,7 @@ export function readBundleCount(bytes: Uint8Array, limits: BundleLimits): number
   return count
 }
 
-/** Of an entry in a `BundleTable`: its size as a double, and its id. */
+/** Bytes of an entry in a `BundleTable`: its size as a double, and its id. */
 const recordBytes = 40
 
 /** The entries of a bundle's header as they come, each in 40 bytes: objects would take four times as much. */

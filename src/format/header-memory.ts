@@ -1,6 +1,6 @@
 import type { ItemHeader } from './item.js'
 
-/** Of a header without tags, with its place and its views; measured: 2,550 bytes resident each. */
+/** Bytes of a header without tags, with its place and its views; measured: 2,550 bytes resident each. */
 const headerBytes = 2560
 /** Two views and the object of a tag that has no bytes; measured: 244. */
 const tagBytes = 256

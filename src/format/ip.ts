@@ -128,7 +128,7 @@ export function isInRange({ words, bits }: IpRange, address: Int32Array): boolea
 
 /** First bits of networks that one party usually has as a whole: the least that is announced in IPv4, and a site of IPv6. */
 const networkBits = { v4: 96 + 24, v6: 48 }
-/** Of what a provider has, of which one party may have many networks: a usual block of IPv4, the least that is given of IPv6. */
+/** Leading bits that a provider's addresses share: a usual block of IPv4, the least that is given of IPv6. */
 const providerBits = { v4: 96 + 16, v6: 32 }
 
 /** The parties that an address belongs to, the widest first. One person may have thousands of addresses. */

@@ -25,7 +25,7 @@ export interface Refusal {
   readonly remembered?: true
   /** For so long it will be remembered, unless something becomes known. */
   readonly rememberedMs?: number
-  /** Of `unknown`: somebody who may know it gave no answer, so nobody may keep this as an absence. */
+  /** With `unknown` alone: somebody who may know it gave no answer, so nobody may keep this as an absence. */
   readonly isUnsure?: true
 }
 

@@ -3,7 +3,7 @@ import { bufferOf } from '../format/buffer-of.js'
 import { Gathered } from '../format/gathered.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 
-/** Of all bodies that one thread is gathering, beyond what is not counted: a few of the largest ones. */
+/** Bytes of all bodies that one thread gathers, beyond what is not counted: a few of the largest ones. */
 export const gatheredMaxBytes = 64 * 1024 * 1024
 
 export interface BodyTerms {

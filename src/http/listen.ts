@@ -77,7 +77,7 @@ export interface Server {
   readonly openRequests: number
   /** Undefined: it has none. */
   readonly responseCache: ResponseCache | undefined
-  /** Of a server with TLS: new connections get these certificates from now on. Those that are open go on. */
+  /** Where TLS is spoken: new connections get these certificates from now on. Those that are open go on. */
   setCertificates(pairs: readonly CertificatePair[]): void
   /** Takes no new connection, lets running answers end for up to `graceMs`, then closes what is left. */
   close(graceMs: number): Promise<void>

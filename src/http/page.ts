@@ -21,7 +21,7 @@ export const iconSvg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 
 <path d="M7 6v20M25 6v20" stroke="#fff" stroke-width="3" stroke-linecap="round"/>\
 <path d="M7 13c3-3 6 3 9 0s6 3 9 0M7 19c3-3 6 3 9 0s6 3 9 0" stroke="#9fd3ff" stroke-width="2.4" fill="none"/></svg>`
 
-/** Of every page that is made here. The file lies in the sources: text that is not compiled. */
+/** The style of every page that is made here. The file lies in the sources: text that is not compiled. */
 const style = palette + readFileSync(new URL('../../../src/http/page.css', import.meta.url), 'utf8')
 
 const hashOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`

@@ -158,7 +158,7 @@ function writeIds({ count, keys }: RowBatch, draft: SegmentDraft, { byChain, byI
 /** The words of a batch, and its rows by them. */
 class BatchWords {
   /**
-   * Of each word its number in the segment, and one; 0: none, it stands in its row; of tags without a number see `plainTag`. One
+   * For each word its number in the segment, and one; 0: none, it stands in its row; of tags without a number see `plainTag`. One
    * array, because words are looked up in no order, and memory is slow.
    */
   readonly #numbers: Uint32Array

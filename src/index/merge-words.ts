@@ -156,9 +156,9 @@ function compareHeads(one: WordHead, other: WordHead): number {
 
 /** Merges the words of some segments into a new one. */
 export class MergeWords {
-  /** Of each segment: for each of its words with a number, the number in the new one. */
+  /** For each segment: for each of its words with a number, the number in the new one. */
   readonly numbers: readonly Uint32Array[]
-  /** Of each segment: words of its rows that have a number from now on. */
+  /** For each segment: words of its rows that have a number from now on. */
   readonly late: readonly LateCodes[]
   #lateCount = 0
   readonly #heads: WordHead[] = []

@@ -20,7 +20,7 @@ export interface WordToWrite {
   /** Rows name it by a number. */
   readonly isCoded: boolean
   readonly count: number
-  /** Of the list of its rows; -1: they are in `rows`, which has room for `besideMax`. */
+  /** Place of the list of its rows; -1: they are in `rows`, which has room for `besideMax`. */
   readonly place: number
   readonly rows: Uint32Array
 }

@@ -4,7 +4,7 @@ import type { SectionSpool } from './segment-output.js'
 import { compareBytes } from './word-key.js'
 
 /**
- * Of each 64th block of words what a search compares, close together, so that it reads few pages:
+ * For each 64th block of words what a search compares, close together, so that it reads few pages:
  *
  *     words with numbers in front of the block u32 (little-endian), length of the text u8, the first 35 bytes of the text of its
  *     first word, zeros
@@ -36,7 +36,7 @@ export class WordTops {
   }
 
   /**
-   * Of the blocks whose first word does not come behind `key` the number lies between these two (inclusive). A text that is cut
+   * The number of blocks whose first word does not come behind `key` lies between these two (inclusive). A text that is cut
    * off may be the same as what the key begins with: then the blocks have to say.
    */
   around(key: Uint8Array): [low: number, high: number] {

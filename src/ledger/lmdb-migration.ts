@@ -4,7 +4,7 @@ import { BlockWriter } from './ledger-blocks.js'
 import { type LedgerTables, numberKey, placesOf, putDeferred, textOf, utf8Of } from './lmdb-tables.js'
 import { decodeTransfer } from './transfer.js'
 
-/** Of the tables. The first one had no number: each transfer was a row, as were its id, its end, and its two entries. */
+/** Format of the tables. The first had no number: each transfer was a row, as were its id, its end, and its two entries. */
 export const ledgerFormat = '2'
 
 const movedAtOnce = 4096

@@ -50,7 +50,7 @@ export interface StoredState {
   readonly tabled: number
   /** Sum of all records in `records`. Absent where an older version wrote last. */
   readonly records?: string
-  /** Of all that is in `changes`, one behind the other. Absent as `records`. */
+  /** Sum of all that is in `changes`, one behind the other. Absent as `records`. */
   readonly changes?: string
 }
 

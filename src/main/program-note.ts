@@ -25,7 +25,7 @@ export interface ProgramState {
 
 const file = 'program.json'
 
-/** Of a process; '' where it is not there, or the system does not say it (proc(5): the 22nd word of `stat`). */
+/** When a process began (proc(5): the 22nd word of `stat`); '' where it is not there, or the system does not say it. */
 export function beganOf(pid: number): string {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'utf8')

@@ -321,7 +321,7 @@ export class LocalRegistry {
     this.unsharedKeys.note(`${nameMark}${name.full}`)
   }
 
-  /** Of a change by the operator: behind the last one, whatever the clocks say, so that it counts. */
+  /** The time of a change by the operator: behind the last one, whatever the clocks say, so that it counts. */
   #nextTime(name: Name): number {
     return Math.max(this.now(), this.#lastTime(name) + 1)
   }

@@ -8,7 +8,7 @@ import type { Refusal } from '../format/refusal.js'
 
 /** Who pays for an item. */
 export interface Payer {
-  /** Of the signer, as its own network writes it (proof/owner-address.ts, `nativeAddress`). */
+  /** Address of the signer, as its own network writes it (proof/owner-address.ts, `nativeAddress`). */
   readonly address: string
   readonly signatureType: number
   /** The address of the key in receipts (`aliasOf`): credits that were sent there belong to the same wallet. */
@@ -261,7 +261,7 @@ export interface UsdcFinished {
   readonly refundWinc: string
 }
 
-/** Of an announced size: as much more or less makes no difference. Percent. */
+/** Percent of an announced size: as much more or less makes no difference. */
 const tolerance = 5n
 
 /** Whether something is larger than what was announced and paid for. */

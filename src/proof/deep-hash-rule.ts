@@ -26,7 +26,7 @@ export class DeepHashRule {
     this.#empty = this.blob(0, sha384(new Uint8Array(0)))
   }
 
-  /** Of any element. Recursion is as deep as the value; its depth is set by the program, never by a client. */
+  /** The hash of any element. Recursion is as deep as the value; its depth is set by the program, never by a client. */
   of(element: DeepHashElement): Uint8Array {
     if (!(element instanceof Uint8Array)) return this.begun(element.length, element)
     return element.length === 0 ? this.#empty : this.blob(element.length, this.sha384(element))

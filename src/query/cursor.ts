@@ -40,7 +40,7 @@ export interface BlockMark {
 
 /** What of the chain was so when a cursor was written. */
 export interface Marks {
-  /** Of a row that is in no block: the highest block; of others: the block of the row, where a fork could still replace it. */
+  /** The highest block, for a row that is in no block; else the block of the row, where a fork could still replace it. */
   readonly block?: BlockMark | undefined
   /** Rows in no block with numbers up to this were on earlier pages, oldest first. */
   readonly given?: number | undefined

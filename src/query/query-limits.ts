@@ -32,7 +32,7 @@ export interface QueryLimits {
   readonly wallMs: number
   /** Bytes of the answer at most, all queries of a batch together. */
   readonly answerMaxBytes: number
-  /** Of all answers of one thread that wait for signatures and keys; above this the largest is given without them. */
+  /** Bytes of all answers of one thread that wait for signatures and keys; above, the largest is given without them. */
   readonly waitingMaxBytes: number
 }
 

@@ -73,7 +73,7 @@ export class BandBytes {
 
   /** Sends a file: cached `forever` under its digest, or revalidated (`again`) under its name. */
   file(ask: Ask, file: OfferedFile | undefined, caching: 'forever' | 'again'): void | Promise<void> {
-    if (file === undefined) return missing(ask)
+    if (file === undefined) return answerMissing(ask)
     const { guard } = this.parts
     if (guard?.blocksDigest(Buffer.from(file.sha256, 'hex')) === true) {
       const digest = Buffer.from(file.sha256, 'hex').toString('base64url')
@@ -89,7 +89,7 @@ export class BandBytes {
   /** A pad file of the torrent: zeros that clients of version 1 request. */
   pad(ask: Ask, length: string): void | Promise<void> {
     const bytes = /^[1-9]\d{0,8}$/.test(length) ? Number(length) : 0
-    if (bytes === 0 || bytes > padMaxBytes) return missing(ask)
+    if (bytes === 0 || bytes > padMaxBytes) return answerMissing(ask)
     return this.#send(ask, zeros(bytes), { type: octets, caching: this.#metered(forever) })
   }
 
@@ -126,7 +126,9 @@ export class BandBytes {
     const decided = planned(request, content.sizeBytes, about)
     if (decided === undefined || decided.variant === 'refused') {
       closeOpened(exchange)
-      return decided === undefined ? answerMalformed(ask, "Malformed 'range' header") : refused(ask, decided)
+      return decided === undefined
+        ? answerMalformed(ask, "Malformed 'range' header")
+        : answerRefusedPlan(ask, decided)
     }
     const { requestLog } = this.parts
     const admission = about.isFree ? undefined : this.parts.admission
@@ -194,11 +196,11 @@ function planned(request: Request, sizeBytes: number, { sha256 }: About): Plan |
   if (wanted.kind === 'malformed') return undefined
   const several = wanted.kind === 'ranges' && wanted.ranges.length > 1
   const tag = sha256 === undefined ? undefined : `"${sha256}"`
-  return plan(several ? { ...conditions, range: undefined } : conditions, known(sizeBytes, tag))
+  return plan(several ? { ...conditions, range: undefined } : conditions, fileShown(sizeBytes, tag))
 }
 
 /** A file of a band, as `plan` compares conditions with it. */
-export function known(sizeBytes: number, entityTag: string | undefined): Parameters<typeof plan>[1] {
+export function fileShown(sizeBytes: number, entityTag: string | undefined): Parameters<typeof plan>[1] {
   return { sizeBytes, contentType: octets, entityTag, boundary: () => '' }
 }
 
@@ -227,7 +229,7 @@ function zeros(sizeBytes: number): Content {
 }
 
 /** Answers 404, which nobody may keep. */
-export function missing({ request, reply, first }: Ask): void {
+export function answerMissing({ request, reply, first }: Ask): void {
   answerSmall(request, reply, first, { status: 404, lines: noStore, json: {} })
 }
 
@@ -242,7 +244,7 @@ function updating({ request, reply, first }: Ask): void {
 }
 
 /** Answers with a plan that refuses the request. */
-export function refused(
+export function answerRefusedPlan(
   { request, reply, first }: Ask,
   { status, text, lines }: Extract<Plan, { variant: 'refused' }>,
 ): void {

@@ -9,11 +9,11 @@ import { Statements } from '../serving/statements.js'
 import {
   type Ask,
   answerMalformed,
+  answerMissing,
+  answerRefusedPlan,
   BandBytes,
+  fileShown,
   type IndexParts,
-  known,
-  missing,
-  refused,
 } from './band-bytes.js'
 
 /** What is offered of our indexes: the signed document, the files of its bands, their torrents, and feeds of them. */
@@ -99,7 +99,7 @@ class IndexRoutes {
   document(ask: Ask): void {
     const offer = this.parts.offers.current()
     if (offer === undefined) {
-      missing(ask)
+      answerMissing(ask)
       return
     }
     const about: Line[] = [[`${this.parts.vocabulary.gateway}Index-Publication`, '1']]
@@ -109,7 +109,7 @@ class IndexRoutes {
   /** Fixed words are tried before names of indexes, and match only where the rest of the path has their form. */
   below(ask: Ask, segments: readonly string[]): void | Promise<void> {
     const offer = this.parts.offers.current()
-    if (offer === undefined) return missing(ask)
+    if (offer === undefined) return answerMissing(ask)
     const [head = '', second = '', third = '', fourth = ''] = segments
     if (segments.length > 4 || !segments.every(isSegment)) return answerMalformed(ask, 'Malformed path')
     if (head === 'webseed' && /^[0-9a-f]{16}$/.test(second)) {
@@ -121,13 +121,13 @@ class IndexRoutes {
     if (segments.length === 3) {
       return this.#bytes.file(ask, offer.byName.get(`${head}/${second}/${third}`), 'again')
     }
-    if (segments.length !== 2) return missing(ask)
+    if (segments.length !== 2) return answerMissing(ask)
     if (head === 'blob' && /^[0-9a-f]{64}$/.test(second)) {
       return this.#bytes.file(ask, offer.byDigest.get(second), 'forever')
     }
     if (head === 'feed' && second.endsWith('.xml')) return this.#feed(ask, offer, second.slice(0, -4))
     if (second.endsWith('.torrent')) return this.#torrent(ask, offer, head, second.slice(0, -8))
-    return missing(ask)
+    return answerMissing(ask)
   }
 
   /** `torrents/<infohash>.torrent`, and `<index>/<band>.torrent`. */
@@ -135,13 +135,13 @@ class IndexRoutes {
     const index = offer.document.indexes.find((one) => one.name === head)
     const ofBand = index?.bands.find(({ id }) => id === name)?.torrent?.infohashV1
     const infohash = ofBand ?? (head === 'torrents' && offer.torrents.has(name) ? name : undefined)
-    return infohash === undefined ? missing(ask) : this.#bytes.torrent(ask, infohash)
+    return infohash === undefined ? answerMissing(ask) : this.#bytes.torrent(ask, infohash)
   }
 
   #feed(ask: Ask, offer: Offer, name: string): void {
     const index = offer.document.indexes.find((one) => one.name === name)
     if (index === undefined) {
-      missing(ask)
+      answerMissing(ask)
       return
     }
     const { origin, vocabulary } = this.parts
@@ -162,9 +162,9 @@ class IndexRoutes {
     const tag = sha256 === undefined ? undefined : `"${sha256}"`
     const { ifNoneMatch, ifMatch, method } = readConditions(request)
     const conditions = { method, ifNoneMatch, ifMatch, range: undefined, ifRange: undefined }
-    const decided = plan(conditions, { ...known(body.length, tag), contentType: type })
+    const decided = plan(conditions, { ...fileShown(body.length, tag), contentType: type })
     if (decided.variant === 'refused') {
-      refused(ask, decided)
+      answerRefusedPlan(ask, decided)
       return
     }
     const digest =

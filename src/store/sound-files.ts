@@ -7,7 +7,7 @@ import type { FileState } from './file-stamp.js'
 const placeNumbers = 8
 /** A digest has its choice among so many places. */
 const choices = 8
-/** Of the whole table: at 32 bytes a file 64 MiB of addresses, of which only what is used takes memory. */
+/** Files that the table has room for: at 32 bytes each 64 MiB of addresses, of which only what is used takes memory. */
 const usualPlaces = 2 ** 21
 
 /** Bytes of memory for `places` files, a power of two of 8 or more. */

@@ -8,7 +8,7 @@ import { type ConsoleHandlerParts, consoleHandler } from '../routes/console-hand
 import { httpsRedirect } from '../routes/https-redirect.js'
 import type { Route } from '../serving/route.js'
 import type { EdgeGiven } from './edge-given.js'
-import { type ServiceListeners, serviceListeners } from './service-listeners.js'
+import { logsThrows, type ServiceListeners, serviceListeners } from './service-listeners.js'
 
 export interface EdgeListening extends Pick<ConsoleHandlerParts, 'meters' | 'clock'> {
   readonly gateway: { readonly handle: Handler }
@@ -38,8 +38,7 @@ export interface EdgeListeners extends ServiceListeners {
 /** The listeners in front of a gateway: plain HTTP, HTTPS, the one that redirects to it, and those of the console. */
 export function edgeListeners(given: EdgeListening): EdgeListeners {
   const { gateway, log, resources, responseCache, tls } = given
-  const onThrow = (error: unknown): void =>
-    log.error({ err: error }, 'a request threw: its socket was closed')
+  const onThrow = logsThrows(log)
   const handler: Handler = (request, reply) => gateway.handle(request, reply)
   const options = { onThrow, ...given.serve }
   const { maxBytes, ...shared } = responseCache

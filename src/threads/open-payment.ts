@@ -55,7 +55,7 @@ import {
   stripeOptions,
   x402Options,
 } from './payment-options.js'
-import { type ServiceListeners, serviceListeners } from './service-listeners.js'
+import { logsThrows, type ServiceListeners, serviceListeners } from './service-listeners.js'
 import type { ThreadNews } from './thread-news.js'
 import { readerOptions } from './top-up-options.js'
 import { freeRules, uploadFolders } from './upload-options.js'
@@ -274,8 +274,7 @@ function listen(
     log,
     clock: systemClock,
   })
-  const onThrow = (error: unknown): void =>
-    log.error({ err: error }, 'a request threw: its socket was closed')
+  const onThrow = logsThrows(log)
   const options = { ...paceOf(settings), ...connectionsMax(memory), ...place, clientOf, onThrow }
   return serviceListeners(host, options, tls)
 }

@@ -30,7 +30,7 @@ import { chainOptions } from './chain-options.js'
 import { clientsOf, paceOf } from './client-options.js'
 import { itemKeyPath } from './key-paths.js'
 import { openSharedParts, type SharedParts } from './open-shared-parts.js'
-import { type ServiceListeners, serviceListeners } from './service-listeners.js'
+import { logsThrows, type ServiceListeners, serviceListeners } from './service-listeners.js'
 import type { ThreadNews } from './thread-news.js'
 import {
   gatewaysOf,
@@ -313,8 +313,7 @@ function listen(
     log,
     clock: systemClock,
   })
-  const onThrow = (error: unknown): void =>
-    log.error({ err: error }, 'a request threw: its socket was closed')
+  const onThrow = logsThrows(log)
   const clientOf = (request: Parameters<Clients['of']>[0]): string => clients.of(request).address
   return serviceListeners(host, { ...paceOf(settings), ...given.serve, clientOf, onThrow }, tls)
 }

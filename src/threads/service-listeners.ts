@@ -1,3 +1,4 @@
+import type { Log } from '../actor/log.js'
 import type { CertificatePair } from '../certificates/pair.js'
 import { type Handler, type SecurePlace, type ServeOptions, securely, serve } from '../http/listen.js'
 
@@ -15,6 +16,11 @@ export interface ServiceListeners {
   onMessage(news: CertificateNews): void
   /** Ends running answers within `graceMs`, then closes what is left. */
   close(graceMs: number): Promise<void>
+}
+
+/** `ServeOptions.onThrow` of every listener: writes the error into the log. */
+export function logsThrows(log: Pick<Log, 'error'>): (error: unknown) => void {
+  return (error) => log.error({ err: error }, 'a request threw: its socket was closed')
 }
 
 /** Opens the listener of plain HTTP, and beside it the one of HTTPS where there is a place for it. */

@@ -10,7 +10,7 @@ export interface SharedMemory {
   readonly generations: SharedArrayBuffer
   /** Memory of `SoundFiles`: which blobs were hashed. */
   readonly sound: SharedArrayBuffer
-  /** Of the `ProgressTable`; its slots bound the readers of all edge threads together. */
+  /** Memory of the `ProgressTable`; its slots bound the readers of all edge threads together. */
   readonly progress: SharedArrayBuffer
   readonly meters: SharedArrayBuffer
   /** Rows of the meter table. */
@@ -30,7 +30,7 @@ export interface SharedMemory {
   readonly readiness: SharedArrayBuffer
   /** Memory of the `BlockFilter` in front of the block list. */
   readonly filter: SharedArrayBuffer
-  /** Of `SampleRings`: recent requests, and clients that were refused. */
+  /** Memory of `SampleRings`: recent requests, and clients that were refused. */
   readonly resources: SharedArrayBuffer
   readonly limited: SharedArrayBuffer
   /** Memory of `PendingMarks`: uploads that the tables may not show yet. */

@@ -77,7 +77,7 @@ export interface UploadEndpointsParts {
   readonly info: () => object
   readonly clock: Clock
   readonly logger: Log
-  /** Of all requests: small items while they come. 128 MiB where absent. */
+  /** Memory of all requests: small items while they come. 128 MiB where absent. */
   readonly memoryMaxBytes?: number
 }
 

@@ -112,7 +112,7 @@ export class SharedCredits {
   }
 }
 
-/** Of each pair its share of `partsMax`: what one does not need is there for those behind it. */
+/** The share of each pair in `partsMax`: what one does not need is there for those behind it. */
 function sharesOf(pairs: readonly Pair[], pages: readonly NamesPage[]): Share[] {
   let free = partsMax
   return pairs.map((pair, at) => {

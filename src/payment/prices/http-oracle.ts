@@ -39,7 +39,7 @@ export class HttpOracle implements Oracle {
   readonly #timer: Timer
   readonly #pause: Backoff
   #known: { readonly rates: Rates; readonly ageMs: () => number } | undefined
-  /** Of the last start: too old to sell by, good enough to compare with. */
+  /** Rates of the last start: too old to sell by, good enough to compare with. */
   #remembered: Promise<Rates | undefined> | undefined
   #jump: { readonly rates: Rates; readonly sinceMs: number } | undefined
   #asking: Promise<void> | undefined

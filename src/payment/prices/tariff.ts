@@ -21,7 +21,7 @@ export interface CurrencyLimits {
   readonly zeroDecimalCurrency: boolean
 }
 
-/** Of 5 USD and 10,000 USD, near enough, in round numbers; the card provider takes no less than its own minimum. */
+/** About 5 USD and 10,000 USD in round numbers, and the card provider's own minimum. In the smallest unit of each currency. */
 const bounds: Readonly<Record<Currency, readonly [least: number, most: number, card: number]>> = {
   aud: [750, 1_500_000, 50],
   brl: [2750, 5_500_000, 50],

@@ -35,7 +35,7 @@ const retryMaxMs = 3600_000
 export class LeftSettlements {
   #isWorking = false
   #closed = false
-  /** Of those that were looked at and have not ended: when each is looked at again. */
+  /** Settlements that were looked at and have not ended: when each is looked at again. */
   #next = new Map<string, Attempt>()
   readonly #lead: Lead
 

@@ -24,7 +24,7 @@ export interface EvictionOptions {
 /** The bound is looked at so often: what comes meanwhile lies beyond it. */
 const boundMs = 1000
 
-/** Of the bound: beyond it by more, nothing but what came just now is spared, or a fast source would fill the disk. */
+/** Share of the bound. When it is exceeded by more, only what came just now is spared: else a fast source would fill the disk. */
 const slackShare = 1 / 64
 
 /** What came within this time may not have been opened yet by those who requested it. */

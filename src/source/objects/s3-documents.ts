@@ -3,7 +3,7 @@ import { Gathered } from '../../format/gathered.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { UpstreamAnswer } from '../upstream/upstream-answer.js'
 
-/** Of documents: errors are short; a list of 1000 keys has some 400 KB. */
+/** Bytes of a document at most: errors are short; a list of 1000 keys has some 400 KB. */
 export const [errorMaxBytes, listMaxBytes] = [8192, 4 * 1024 * 1024] as const
 
 /** All of a document; a refusal where it breaks off, or is longer. */

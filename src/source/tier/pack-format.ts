@@ -46,7 +46,7 @@ export interface PackListing {
 /** Bounds of what is written, and of what is believed of others. */
 export const packMaxBytes = 8 * 1024 * 1024
 export const entriesMax = 65_536
-/** Of one directory, where this machine writes it: all are written down in one go by each machine. */
+/** Entries of one directory that this machine writes, at most: each machine writes all of its own in one go. */
 export const entriesUsualMax = 8192
 /** A directory that others wrote is read up to this. */
 export const listingMaxBytes = 24 * 1024 * 1024

@@ -16,7 +16,7 @@ export interface PeerOptions extends RawOptions {
   readonly peers: readonly string[]
   /** Requests at most for one payload. */
   readonly candidatesMax: number
-  /** Of them, those that every gateway chooses for the same id: they are the likeliest to have it. */
+  /** How many of them are those that every gateway chooses for the same id: they are the likeliest to have it. */
   readonly homesMax: number
   /** Without an answer for so long one more gets the request, too. */
   readonly hedgeMs: number

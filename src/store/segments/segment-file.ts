@@ -20,7 +20,7 @@ export interface NewRecord {
   /** The payload, in order. */
   readonly parts: readonly Uint8Array[]
   readonly sizeBytes: number
-  /** Of a chunk its words (`encodeChunkWords`). Absent: content. */
+  /** The words of a chunk (`encodeChunkWords`). Absent: content. */
   readonly chunkWords?: Uint8Array
 }
 

@@ -32,7 +32,7 @@ const receiptMembers = {
   fastFinalityIndexes: listOf(textForm),
 }
 const receipt = formOf(receiptMembers, { createdApproval: anyObject, revokedApprovals: listOf(anyObject) })
-/** Of an item that was paid for alone; of one that was free it is as any other. */
+/** The receipt of an item that was paid for alone; that of a free one is as any other. */
 const paidReceipt = formOf(receiptMembers, {
   payer: textForm,
   x402PaymentTxId: textForm,

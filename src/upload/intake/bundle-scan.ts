@@ -100,9 +100,9 @@ export class BundleScan {
   }
 
   /**
-   * Of a bundle that is about to be accepted, or to be paid for. Gives what the transaction must write that does so. A refusal:
-   * it has too many items, bundles too deep in it, or an item of a blocked owner (`blocked`), or the disk fails; the log has it
-   * no more. `metaBytes`: of its record in the log.
+   * Reads a bundle that is about to be accepted, or to be paid for. Resolves with what writes the ids of its items, to be called
+   * in the transaction that accepts it. A refusal: it has too many items, bundles too deep in it, or an item of a blocked owner
+   * (`blocked`), or the disk fails; the log has it no more. `metaBytes`: size of its record in the log.
    */
   async scan(bundle: LoggedBundle, metaBytes: number): Promise<(() => void) | Refusal> {
     this.#coming.add(bundle.id)

@@ -25,7 +25,7 @@ export class InsideReader {
   #digest = createHash('sha256')
   #entry: BundleEntry | undefined
 
-  /** Of the item that is the bundle: bytes in front of its payload, and all of its bytes. */
+  /** For the item that is the bundle: bytes in front of its payload, and all of its bytes. */
   constructor(
     private readonly headerSize: number,
     sizeBytes: number,

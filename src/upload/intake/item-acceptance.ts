@@ -37,7 +37,7 @@ export interface AcceptedWith {
   readonly sale?: Sale
   /** Signature of its receipt; absent: not requested yet. */
   readonly signed?: Promise<Uint8Array> | undefined
-  /** Of a bundle: writes the ids of the items in it, in the transaction that accepts it. */
+  /** For a bundle alone: writes the ids of the items in it, in the transaction that accepts it. */
   readonly writeIds?: (() => void) | undefined
 }
 

@@ -27,7 +27,7 @@ export interface ReadItem {
   readonly logDigest: RecordDigest
   /** SHA-256 of header and payload, base64; only where it was requested. */
   readonly wholeDigest?: string
-  /** Of a bundle: items that its header names, where so many fit into it; else 0. */
+  /** How many items the header of a bundle names, where so many fit into it; else 0. */
   readonly itemsInside: number
 }
 

@@ -9,7 +9,7 @@ import type { ReceiptRank, Signing } from './signing.js'
 export interface SignedReceiptsParts {
   readonly signing: Pick<Signing, 'receipt' | 'isBehind'>
   readonly terms: ReceiptTerms
-  /** Of items that nobody pays for. Absent: they need none. */
+  /** Turns of items that nobody pays for. Absent: they need none. */
   readonly freeTurns?: FreeTurns
 }
 

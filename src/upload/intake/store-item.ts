@@ -53,7 +53,7 @@ export interface StoringParts {
 }
 
 export interface StoredAt extends Pick<AcceptedItem, 'place' | 'stored'> {
-  /** Of a bundle: writes the ids of the items in it, in the transaction that accepts it. */
+  /** For a bundle alone: writes the ids of the items in it, in the transaction that accepts it. */
   readonly writeIds?: () => void
 }
 

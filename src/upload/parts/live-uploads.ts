@@ -8,7 +8,7 @@ export interface LiveUpload {
   /** Size of each part by the place where it begins. */
   chunks: Map<number, number>
   readonly holder: Holder
-  /** Of the bytes and files that are counted for it those that are kept: the others are on their way. */
+  /** The bytes and files counted for it that are kept: the others are on their way. */
   readonly kept: { bytes: number; files: number }
   /** Parts that have come and are being kept: `chunks` does not state them yet. None begins while there is an `attempt`. */
   readonly keeping: Set<Promise<unknown>>

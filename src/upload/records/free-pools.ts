@@ -31,7 +31,7 @@ export interface FreeUser {
   readonly name?: string
   /** Undefined: the address is not counted (this machine's own). */
   readonly range: string | undefined
-  /** Of a bundle: its range is charged for the records of each of them, too. */
+  /** Number of items in a bundle: its range is charged for the records of each of them, too. */
   readonly itemsInside?: number
 }
 

@@ -45,7 +45,7 @@ export interface SaleFacts {
   readonly bytes: number
   readonly request: string
   readonly identifier?: string
-  /** Of the signature (`signatureDigest`); absent in records of older releases. */
+  /** Digest of the signature (`signatureDigest`); absent in records of older releases. */
   readonly signed?: string
   readonly service?: string
   /** The payment cannot settle later (milliseconds since 1970); absent in records of older releases. */
@@ -134,7 +134,7 @@ export class Uploads {
   /** What the object store has of it. */
   readonly stored: StoredRows
   readonly pending: PendingItems<AcceptedItem>
-  /** Of items that were accepted since the start, at least: those of a transaction that had to run twice count twice. */
+  /** Bytes of items accepted since the start, at least: those of a transaction that had to run twice count twice. */
   enteredBytes = 0
   readonly #items: Table
   readonly #waiting: WaitingLines

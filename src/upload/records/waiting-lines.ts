@@ -9,7 +9,7 @@ import { ageKey, idInAgeKey, TurnLine, turnOfParties } from './turn-line.js'
 export interface WaitingItem {
   readonly id: Id
   readonly receivedMs: number
-  /** Of a free item (`turnOf`). Absent: it is paid for, or of an exempt wallet, or of an older release. */
+  /** The turn of a free item (`turnOf`). Absent: it is paid for, or of an exempt wallet, or of an older release. */
   readonly turn?: string
 }
 

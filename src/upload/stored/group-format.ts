@@ -21,7 +21,7 @@ const fixedBytes = 32 + 6 + 6 + 4 + 2 + 32 + 2 + 1
 /** Bounds of what is written, and of what is believed of others. */
 export const groupMaxBytes = 8 * 1024 * 1024
 export const groupItemsMax = 4096
-/** Of all metas of a group: each has some 400 bytes, and 60 KiB at most. */
+/** Bytes of all metas of a group: each has some 400 bytes, and 60 KiB at most. */
 export const groupMetaMaxBytes = 4 * 1024 * 1024
 export const groupHeadMaxBytes = 8 * 1024 * 1024
 

@@ -11,7 +11,7 @@ export interface GroupName {
   readonly random: string
   /** The machine that accepted its items. */
   readonly node: string
-  /** Of a large item that is alone in its group: who has listed the name need not read the directory. */
+  /** A large item that is alone in its group: who has listed the name need not read the directory. */
   readonly only?: { readonly id: Id; readonly headerSize: number }
 }
 
