@@ -82,28 +82,41 @@ t.test('work that does not end is waited for no longer than asked', async (t) =>
 t.test(
   'timers of quarters of a second fire together, in their periods, until they are cancelled',
   async (t) => {
-    const fired: { readonly name: string; readonly atMs: number }[] = []
+    const fired: { readonly name: string; readonly atMs: number; readonly turn: number }[] = []
+    /** Of the loop: what fires together has the same one. */
+    let turn = 0
     const timers: Timer[] = []
     const beganMs = systemClock.monotonic()
     const add = (name: string, ms: number): void => {
-      timers.push(
-        systemClock.every(ms, () => void fired.push({ name, atMs: systemClock.monotonic() - beganMs })),
-      )
+      const note = (): void => {
+        fired.push({ name, atMs: systemClock.monotonic() - beganMs, turn })
+        setImmediate(() => {
+          turn += 1
+        })
+      }
+      timers.push(systemClock.every(ms, note))
     }
     add('a', 250)
     await pause(70)
     add('b', 250)
     await pause(90)
     add('c', 500)
-    const times = (name: string): number[] => fired.filter((one) => one.name === name).map(({ atMs }) => atMs)
+    const of = (name: string) => fired.filter((one) => one.name === name)
+    const times = (name: string): number[] => of(name).map(({ atMs }) => atMs)
+    const turns = (name: string): number[] => of(name).map((one) => one.turn)
     await eventually('three turns of the slowest timer', () => times('c').length >= 3)
     for (const timer of timers) timer.cancel()
     const count = fired.length
-    t.ok(times('a').length >= 5 && times('a').length <= 10, `a: ${times('a').join(' ')}`)
+    const periods = (systemClock.monotonic() - beganMs) / 250
+    // Periods that were missed on a busy machine are left out.
+    t.ok(times('a').length >= 3 && times('a').length <= periods + 1, `a: ${times('a').join(' ')}`)
     t.ok((times('a')[0] ?? 0) >= 249, 'no period is shorter')
-    t.ok(times('c').length >= 2 && times('c').length <= 5, `c: ${times('c').join(' ')}`)
-    const near = times('b').filter((atMs) => times('a').some((other) => Math.abs(other - atMs) < 20))
-    t.equal(near.length, times('b').length, `b: ${times('b').join(' ')}`)
+    t.ok(times('c').length <= periods / 2 + 1, `c: ${times('c').join(' ')}`)
+    t.strictSame(
+      turns('b').filter((one) => !turns('a').includes(one)),
+      [],
+      `b: ${times('b').join(' ')}`,
+    )
     await pause(600)
     t.equal(fired.length, count)
   },

@@ -28,7 +28,7 @@ async function scene(t: Test, confirmations: number) {
     uses: () => chain.uses,
     lags: () => chain.isLagging,
   })
-  const witness = new ChainWitness({ ...node, wallet, limitMs: 2000, confirmations }, systemClock)
+  const witness = new ChainWitness({ ...node, wallet, limitMs: 60_000, confirmations }, systemClock)
   t.teardown(() => witness.close())
   const order = {
     payment: `84532:${payer}:${nonce}`,

@@ -157,7 +157,7 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
     async (t) => {
       const wallet = payee.toLowerCase()
       const witness = new ChainWitness(
-        { url: chain.url, usdc: chain.usdc, wallet, limitMs: 2000, confirmations: 1 },
+        { url: chain.url, usdc: chain.usdc, wallet, limitMs: 60_000, confirmations: 1 },
         systemClock,
       )
       t.teardown(() => witness.close())
@@ -225,7 +225,7 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
 
   t.test('one transfer on chain never counts for two payments', async (t) => {
     const witness = new ChainWitness(
-      { url: chain.url, usdc: chain.usdc, wallet: payee.toLowerCase(), limitMs: 2000, confirmations: 1 },
+      { url: chain.url, usdc: chain.usdc, wallet: payee.toLowerCase(), limitMs: 60_000, confirmations: 1 },
       systemClock,
     )
     t.teardown(() => witness.close())

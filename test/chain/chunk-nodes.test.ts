@@ -10,6 +10,8 @@ import { isRefusal, refuse } from '../../src/format/refusal.js'
 import { chainSources } from '../../src/source/roots/chain-sources.js'
 import { inOrder } from '../../src/source/upstream/in-order.js'
 import { taken, wantedOf } from '../conformance/source.js'
+import { eventually } from '../eventually.js'
+import { HandClock } from '../names/hand-clock.js'
 import { weave } from '../source/weave.js'
 import { nodeThat, patient } from './hostile.js'
 
@@ -29,23 +31,20 @@ function offsetsOf({ requested }: { readonly requested: readonly string[] }): st
   return [...new Set(requested.map((line) => line.replace(/^\D+2?\//, '')))]
 }
 
+/** Time stands still until a test turns it: no node is queried because another one is slow. */
 async function stage(
   t: Test,
   { preferred, others }: { readonly preferred: readonly Act[]; readonly others: readonly Act[] },
   options: Partial<ChainOptions> = {},
-  holders = new ChunkHolders(systemClock),
+  clock = new HandClock(),
+  holders = new ChunkHolders(clock),
 ) {
   const open = (acts: readonly Act[]) => Promise.all(acts.map((act) => nodeThat(t, act)))
   const [first, rest] = [await open(preferred), await open(others)]
   const [nodes, chunkNodes] = [rest.map(({ url }) => url), first.map(({ url }) => url)]
-  const chain = new RemoteChain(
-    { ...patient, ...options, nodes, chunkNodes },
-    systemClock,
-    undefined,
-    holders,
-  )
+  const chain = new RemoteChain({ ...patient, ...options, nodes, chunkNodes }, clock, undefined, holders)
   t.teardown(() => chain.close())
-  return { chain, preferred: first, others: rest }
+  return { chain, clock, preferred: first, others: rest }
 }
 
 t.test('chunks are asked of preferred nodes first, and nothing else is', async (t) => {
@@ -99,23 +98,25 @@ t.test('a node named in both lists is one node', async (t) => {
 })
 
 t.test('who had a chunk of the same part of the weave is asked before preferred nodes', async (t) => {
-  const holders = new ChunkHolders(systemClock)
+  const clock = new HandClock()
+  const holders = new ChunkHolders(clock)
   const { chain, preferred, others } = await stage(
     t,
     { preferred: [lacking, lacking, lacking, lacking, lacking], others: [having] },
     {},
+    clock,
     holders,
   )
   t.notOk(isRefusal(await chain.chunk(7)), 'more nodes are asked than one answer has attempts')
   t.same(preferred.flatMap(offsetsOf), ['7', '7', '7', '7', '7'])
   t.notOk(isRefusal(await chain.chunk(8)))
   t.same(preferred.flatMap(offsetsOf).includes('8'), false)
-  const next = new ChunkHolders(systemClock)
+  const next = new ChunkHolders(clock)
   next.takeOver(JSON.parse(JSON.stringify(holders.kept())))
   const nodes = others.map(({ url }) => url)
   const again = new RemoteChain(
     { ...patient, nodes, chunkNodes: preferred.map(({ url }) => url) },
-    systemClock,
+    clock,
     undefined,
     next,
   )
@@ -125,10 +126,11 @@ t.test('who had a chunk of the same part of the weave is asked before preferred 
 })
 
 t.test('a silent node is not waited for, and not asked first the next time', async (t) => {
-  const { chain, preferred, others } = await stage(t, { preferred: [silent], others: [having] })
-  const begunMs = performance.now()
-  t.notOk(isRefusal(await chain.chunk(7)))
-  t.ok(performance.now() - begunMs < patient.headMs / 2, 'long before its time was over')
+  const { chain, clock, preferred, others } = await stage(t, { preferred: [silent], others: [having] })
+  const asking = chain.chunk(7)
+  await eventually('it is queried', () => preferred[0]!.requested.length > 0)
+  await clock.turn(500)
+  t.notOk(isRefusal(await asking), 'long before its time is over')
   t.same([offsetsOf(preferred[0]!), offsetsOf(others[0]!)], [['7'], ['7']])
   t.notOk(isRefusal(await chain.chunk(8)))
   t.same(offsetsOf(preferred[0]!), ['7'])
@@ -137,20 +139,28 @@ t.test('a silent node is not waited for, and not asked first the next time', asy
 
 t.test('whoever has a rate of its own spends it on one node at a time', async (t) => {
   const nodes = await Promise.all([nodeThat(t, having), nodeThat(t, having)])
-  const pace = () => new Promise<void>((resolve) => setTimeout(resolve, 700))
+  const clock = new HandClock()
+  const pace = () => new Promise<void>((resolve) => clock.after(700, resolve))
   const given = { ...patient, nodes: nodes.map(({ url }) => url) }
-  const chain = new RemoteChain(given, systemClock, pace)
+  const chain = new RemoteChain(given, clock, pace)
   t.teardown(() => chain.close())
-  for (const offset of [7, 8]) t.notOk(isRefusal(await chain.chunk(offset)))
+  for (const offset of [7, 8]) {
+    const asking = chain.chunk(offset)
+    await clock.turn(700)
+    t.notOk(isRefusal(await asking))
+  }
   t.same(nodes.map(offsetsOf), [['7', '8'], []])
 })
 
 t.test('no more than three nodes have a request for one chunk at the same time', async (t) => {
-  const { chain, preferred } = await stage(t, { preferred: Array(6).fill(silent), others: [silent] })
+  const { chain, clock, preferred } = await stage(t, { preferred: Array(6).fill(silent), others: [silent] })
   const end = new AbortController()
   const asking = chain.chunk(7, { signal: end.signal })
-  await new Promise((resolve) => setTimeout(resolve, 4000))
-  t.equal(preferred.filter(({ requested }) => requested.length > 0).length, 3)
+  const queried = (): number => preferred.filter(({ requested }) => requested.length > 0).length
+  await clock.turn(4000)
+  await eventually('three are queried', () => queried() >= 3)
+  await clock.turn(4000)
+  t.equal(queried(), 3)
   end.abort()
   t.ok(isRefusal(await asking))
   t.equal(chain.underWay, 0)

@@ -321,9 +321,9 @@ t.test('a long answer that keeps coming is not cut by the stall timer', async (t
         clearInterval(timer)
         response.end(piece)
       }
-    }, 250)
+    }, 400)
   })
-  const flow = await chainOf(t, [slow.url], { stallMs: 1500 }).transactionData(id, 225_000)
+  const flow = await chainOf(t, [slow.url], { stallMs: 3500 }).transactionData(id, 225_000)
   t.notOk(isRefusal(flow))
   t.equal(isRefusal(flow) ? 0 : (await gather(flow.bytes))?.length, 225_000)
 })

@@ -189,7 +189,7 @@ t.test('a dispatcher of the program sends every request', async (t) => {
   const gateways = new Gateways({ gatewayUrls: [server.url] })
   const usual = getGlobalDispatcher()
   t.teardown(() => setGlobalDispatcher(usual))
-  const [proxied, plain] = [new Agent({ connect: { timeout: 5000 } }), new Agent()]
+  const [proxied, plain] = [new Agent({ connect: { timeout: 60_000 } }), new Agent()]
   // What is composed has the Agent's name, and does other things.
   const composed = plain.compose((dispatch) => (options, handler) => dispatch(options, handler))
   for (const [one, isDirect] of [

@@ -350,7 +350,7 @@ t.test('a gateway that falls silent is passed over', async (t) => {
   const found: Finding[] = []
   const fetcher = new ProvingFetcher({
     gatewayUrls: [silent, stalled, missing.url],
-    patienceMs: 100,
+    patienceMs: 2000,
     onFinding: (one) => found.push(one),
   })
   await codeOf(fetcher.fetch(id))

@@ -30,7 +30,7 @@ import { type ClusterMachine, clusterMachine, settledAmong } from './cluster-rig
 const skip = postgresFolder === undefined ? 'no PostgreSQL here' : false
 const ground = { source: 'court', notes: '' }
 const some = (): Subject => ({ kind: 'id', key: idOfBytes(randomBytes(32)) })
-const often = { everyMs: 50, answerMs: 500 }
+const often = { everyMs: 50, answerMs: 3000 }
 
 function block(machine: ClusterMachine, subject: Subject): void {
   machine.blocks.block([subject], ground, 1_700_000_000, true)

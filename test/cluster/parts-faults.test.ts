@@ -42,8 +42,8 @@ t.test(
     const server = await postgresFor(t, true)
     await migrated(server.url)
     const store = new MemoryObjects()
-    const one = (await partsMachine(t, server.url, store, { answerMs: 500 })).rig
-    const other = (await partsMachine(t, server.url, store, { answerMs: 500 })).rig
+    const one = (await partsMachine(t, server.url, store, { answerMs: 3000 })).rig
+    const other = (await partsMachine(t, server.url, store, { answerMs: 3000 })).rig
     const { id, item } = await sent({ one, other })
     for (const [away, back] of [
       [() => server.hang(), () => server.wake()],

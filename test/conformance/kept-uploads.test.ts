@@ -144,6 +144,6 @@ function unclosed(objects: ObjectStore): ObjectStore {
 }
 
 function clientOf({ endpoint, region, credentials }: Radosgw, bucket: string): S3Objects {
-  const patience = { headMs: 1000, stallMs: 3000, connectionsMax: 32, sentBytesPerSecondMin: 2 ** 20 }
+  const patience = { headMs: 5000, stallMs: 5000, connectionsMax: 32, sentBytesPerSecondMin: 2 ** 20 }
   return new S3Objects({ endpoint, region, bucket, credentials, ...patience }, systemClock)
 }

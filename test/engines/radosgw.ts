@@ -193,6 +193,6 @@ export function storeSettings(
     AWS_REGION: region,
     AWS_ACCESS_KEY_ID: credentials.accessKeyId,
     AWS_SECRET_ACCESS_KEY: credentials.secretAccessKey,
-    S3_TIMEOUT_MS: '1000',
+    S3_TIMEOUT_MS: '5000',
   }
 }

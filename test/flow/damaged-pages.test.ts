@@ -116,7 +116,7 @@ t.test('overwritten pages cost what they held, and never a wrong byte or start a
   const read = async (url: string, id: Id): Promise<boolean> => {
     let body: Buffer
     try {
-      const answer = await fetch(`${url}/${id}`, { signal: AbortSignal.timeout(10_000) })
+      const answer = await fetch(`${url}/${id}`, { signal: AbortSignal.timeout(60_000) })
       body = Buffer.from(await answer.arrayBuffer())
       if (answer.status !== 200) return false
     } catch {
@@ -137,7 +137,7 @@ t.test('overwritten pages cost what they held, and never a wrong byte or start a
         method: 'POST',
         body: bytes,
         headers,
-        signal: AbortSignal.timeout(10_000),
+        signal: AbortSignal.timeout(60_000),
       })
       if (answer.status === 200 && (await answer.text()).includes(header.id))
         accepted.push({ id: header.id, payload })
@@ -160,7 +160,7 @@ t.test('overwritten pages cost what they held, and never a wrong byte or start a
       method: 'POST',
       body,
       headers,
-      signal: AbortSignal.timeout(10_000),
+      signal: AbortSignal.timeout(60_000),
     }).catch(() => 'it has ended')
   }
   /** Some of everything; returns how many reads were answered. */

@@ -110,7 +110,7 @@ t.test('a program that was stopped for long ends no thread', async (t) => {
   )
   // Long enough for a thread to be named that was silent from then on.
   for (let turn = 0; turn < 30; turn += 1) {
-    t.equal(await status(`${running.urls.gateway}/gateway/info`), 200)
+    await eventually('an answer', () => status(`${running.urls.gateway}/gateway/info`))
     await pause(100)
   }
   t.same(lines(running, 'a thread sends no heartbeat'), [])

@@ -4,7 +4,7 @@ import t from 'tap'
 import { BlobStore } from '../../src/store/blobs.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
-import { drain, gateways, rig, sha256, someId, sure, upstream } from './rig.js'
+import { drain, patientGateways, rig, sha256, someId, sure, upstream } from './rig.js'
 
 /** A disk that says how much room it has. */
 class TightStore extends BlobStore {
@@ -28,7 +28,7 @@ t.test('what a full disk does not take is served from memory, within a bound, an
   })
   const path = scratch('full-disk')
   const store = new TightStore(join(path, 'blobs'))
-  const house = await rig({ source: gateways([server.url, server.url]), path, store })
+  const house = await rig({ source: patientGateways([server.url, server.url]), path, store })
   t.teardown(async () => {
     await house.close()
     await server.close()
@@ -94,7 +94,7 @@ t.test('a second source that has more bytes gets no more memory than there is', 
   const store = new TightStore(join(path, 'blobs'))
   // All bytes are judged before a reader is told of any, so that another source is asked where one fails.
   const fetch = { digestBufferMaxBytes: 8_000_000 }
-  const house = await rig({ source: gateways([broken.url, good.url]), path, store, fetch })
+  const house = await rig({ source: patientGateways([broken.url, good.url]), path, store, fetch })
   t.teardown(async () => {
     await house.close()
     await broken.close()
@@ -130,7 +130,7 @@ t.test(
     const path = scratch('announced')
     const store = new TightStore(join(path, 'blobs'))
     store.disk = 2 ** 31
-    const house = await rig({ source: gateways([liar.url, server.url]), path, store })
+    const house = await rig({ source: patientGateways([liar.url, server.url]), path, store })
     t.teardown(async () => {
       await house.close()
       await Promise.all([server.close(), liar.close()])

@@ -31,6 +31,7 @@ import { GatewaySource } from '../../src/source/upstream/gateway-source.js'
 import { BlobStore } from '../../src/store/blobs.js'
 import type { Content } from '../../src/store/content.js'
 import { openFetcher } from '../../src/threads/open-fetcher.js'
+import { HandClock } from '../names/hand-clock.js'
 import { scratch } from '../scratch.js'
 
 export const someId = (): Id => idOfBytes(randomBytes(32))
@@ -130,6 +131,11 @@ export function gateways(
     connectionsMax: 16,
   }
   return new GatewaySource(options, clock)
+}
+
+/** The same where each request waits for its answer, however late: no other gateway gets it meanwhile. */
+export function patientGateways(urls: readonly string[]): GatewaySource {
+  return gateways(urls, true, 30_000, 10_000, new HandClock())
 }
 
 /** A fetcher with everything around it, in one thread, on a folder of its own. */

@@ -62,7 +62,7 @@ export async function startSeeder(
 /** Runs a libtorrent leecher to its end; rejects with what it printed where it does not get everything. */
 export async function leech(source: string, folder: string, ...words: readonly string[]): Promise<string> {
   const all = [script('torrent_peer.py'), 'leech', source, folder, '--seconds', '110', ...words]
-  const { stdout } = await promisify(execFile)(python, all, { timeout: 120_000 })
+  const { stdout } = await promisify(execFile)(python, all, { timeout: 600_000 })
   return stdout
 }
 
@@ -70,7 +70,7 @@ export async function leech(source: string, folder: string, ...words: readonly s
 export async function aria(folder: string, ...words: readonly string[]): Promise<void> {
   const alone = ['--no-conf', '--enable-dht=false', '--bt-enable-lpd=false', '--seed-time=0']
   const all = [...alone, '--file-allocation=none', '--dir', folder, ...words]
-  await promisify(execFile)('aria2c', all, { timeout: 60_000 })
+  await promisify(execFile)('aria2c', all, { timeout: 600_000 })
 }
 
 export function sha256Hex(bytes: Uint8Array): string {

@@ -17,7 +17,7 @@ const unsure = { refused: 'unknown', isUnsure: true }
 const breaker = { burst: 5, perMinute: 60, failuresMax: 3, coolMs: 1000 }
 
 function options(gateways: readonly string[], more: Partial<RootLookupOptions> = {}): RootLookupOptions {
-  const bounds = { headMs: 1000, rememberedMax: 3, rememberedMs: 1000, hopsMax: 3 }
+  const bounds = { headMs: 60_000, rememberedMax: 3, rememberedMs: 1000, hopsMax: 3 }
   return { gateways, breaker, ...bounds, ownHosts: ['own.example'], release: 'test', ...more }
 }
 

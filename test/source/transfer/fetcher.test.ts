@@ -9,7 +9,17 @@ import { BlobStore, blobPath } from '../../../src/store/blobs.js'
 import type { Content } from '../../../src/store/content.js'
 import { eventually } from '../../eventually.js'
 import { scratch } from '../../scratch.js'
-import { drain, gateways, rig, sha256, someId, sure, type Upstream, upstream } from '../rig.js'
+import {
+  drain,
+  gateways,
+  patientGateways,
+  rig,
+  sha256,
+  someId,
+  sure,
+  type Upstream,
+  upstream,
+} from '../rig.js'
 
 t.test(
   'fifty first requests on two threads cause one upstream request, and all get every byte',
@@ -234,7 +244,7 @@ t.test('a second gateway brings a small payload that the first one broke', async
     response.write(body.subarray(0, 100), () => response.destroy())
   })
   const good = await upstream((_, response) => response.end(body))
-  const house = await rig({ source: gateways([broken.url, good.url]) })
+  const house = await rig({ source: patientGateways([broken.url, good.url]) })
   const opened = sure(await house.edge().open(someId()))
   t.same(opened.attributes.digest, sha256(body))
   t.equal(broken.requests.length, 1)

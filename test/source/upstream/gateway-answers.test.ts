@@ -18,7 +18,7 @@ async function raw(
   return Object.assign(server, { url: `http://127.0.0.1:${server.port}` })
 }
 
-const usual = { headMs: 2000, stallMs: 2000, connectionsMax: 4 } as const
+const usual = { headMs: 60_000, stallMs: 60_000, connectionsMax: 4 } as const
 
 /** Lines by both clients: where the addon is not there, both are undici. */
 const clients: Readonly<Record<string, UpstreamClientOptions>> = {

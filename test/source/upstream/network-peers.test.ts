@@ -146,7 +146,7 @@ t.test('what no peer answers well puts none of them away', async (t) => {
       } else fail(response)
     }
     const servers = await Promise.all([0, 1, 2].map(() => upstream(respond)))
-    const source = peersOf(servers, { headMs: 200, hedgeMs: 5 })
+    const source = peersOf(servers, { headMs: 1500, hedgeMs: 5 })
     for (let time = 0; time < 4; time += 1) await source.open(wanted(), never)
     t.equal(await textOf(await source.open(wanted({ id: known }), never)), 'here', why)
     t.ok(Math.min(...source.weights.values()) >= 50, 'and makes none worse')
@@ -174,7 +174,7 @@ t.test(
         }),
         upstream((_, response) => void (hasQuick ? here(response) : response.writeHead(404).end())),
       ])
-      const source = peersOf([slow, quick], { headMs: 200, hedgeMs: 5 })
+      const source = peersOf([slow, quick], { headMs: 1500, hedgeMs: 5 })
       for (let time = 0; time < 4; time += 1)
         t.equal(await textOf(await source.open(wanted(), never)), 'unsure', 'that is no absence')
       t.equal(source.weights.get(slow.url), 50, why)
@@ -202,7 +202,7 @@ t.test(
       ])
       const received = (): number => silent.requests.filter(({ url }) => !isProbe(url)).length
       const pause = { ...rest, restMs: 100, restMaxMs: 100 }
-      const source = peersOf([silent, empty], { headMs: 100, hedgeMs: 5, rest: pause })
+      const source = peersOf([silent, empty], { headMs: 1500, hedgeMs: 5, rest: pause })
       if (isMute) {
         await eventually('only the other one is asked', async () => {
           const before = received()

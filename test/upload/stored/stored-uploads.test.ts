@@ -18,16 +18,20 @@ t.test('what comes within 100 ms is one object, and the first does not wait', as
   t.teardown(() => machine.end())
   const puts = (): number => objects.calls.put
   const begun = puts()
-  const tookMs: number[] = []
-  for (let at = 0; at < 5; at += 1) {
-    const beganMs = performance.now()
+  let isSooner = false
+  // One that waited for others would never be sooner than their time; a machine that is busy is slow only sometimes.
+  for (let at = 0; at < 5 || (at < 50 && !isSooner); at += 1) {
+    let isOver = false
+    const gathered = pause(gatherMs - 10).then(() => {
+      isOver = true
+    })
     t.ok(await machine.accept(madeItem(10_240)))
-    tookMs.push(performance.now() - beganMs)
+    isSooner ||= !isOver
     t.equal(puts() - begun, at + 1)
-    await pause(gatherMs + 50)
+    await gathered
+    await pause(60)
   }
-  // One that waited for others would take 100 ms each time; a machine that is busy is slow only sometimes.
-  t.ok(Math.min(...tookMs) < gatherMs - 10, 'one alone is put at once')
+  t.ok(isSooner, 'one alone is put at once')
   const before = puts()
   const many = Array.from({ length: 1000 }, () => madeItem(10_240))
   const all = await Promise.all(many.map((item) => machine.accept(item)))
