@@ -1,9 +1,9 @@
 /** An ACME server and its name server: `pebble` and `pebble-challtestsrv` (Debian: pebble), on ports of their own. */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import type { Test } from 'tap'
+import { findPort } from '../../src/actor/claim.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
 import { authority, signed } from './made.js'
@@ -38,7 +38,9 @@ export async function startPebble(
   options: { externalAccount?: { keyId: string; hmacKey: string } } = {},
 ): Promise<Pebble> {
   const folder = scratch('pebble')
-  const [port, management, httpPort, dns, dnsManagement] = await freePorts(5)
+  const [port, management, httpPort, dns, dnsManagement] = await Promise.all(
+    [1, 2, 3, 4, 5].map(() => findPort('127.0.0.1', 0, 'a port of Pebble')),
+  )
   const ca = authority(join(folder, 'ca'), 'pebble')
   const own = signed(join(folder, 'own'), ca, { names: ['localhost'] })
   const at = (name: string, text: string): string => {
@@ -106,19 +108,4 @@ api=http://127.0.0.1:${dnsManagement}
       encoding: 'utf8',
     })
   return { directoryUrl, caFile, httpPort: httpPort ?? 0, hook, hookLog, dnsApi, issuer }
-}
-
-/** Ports that are free now. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer())
-  const ports = await Promise.all(
-    servers.map(
-      (server) =>
-        new Promise<number>((resolve) =>
-          server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port)),
-        ),
-    ),
-  )
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
-  return ports
 }

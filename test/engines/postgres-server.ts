@@ -1,9 +1,9 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, chownSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { Client } from 'pg'
+import { findPort } from '../../src/actor/claim.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
 
@@ -48,15 +48,6 @@ function signalAll(pid: number, signal: NodeJS.Signals): void {
       if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
     }
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  return typeof address === 'object' && address !== null ? address.port : 0
 }
 
 export interface PostgresServer {
@@ -121,7 +112,7 @@ export async function startPostgres(durable = false): Promise<PostgresServer> {
     execFileSync(program, words, { ...as, env, cwd: root, stdio: 'ignore' })
   }
   copyOfNew(data, command)
-  const port = await freePort()
+  const port = await findPort('127.0.0.1', 0, 'PostgreSQL')
   const settings = [
     `port=${port}`,
     'listen_addresses=127.0.0.1',
@@ -138,7 +129,7 @@ export async function startPostgres(durable = false): Promise<PostgresServer> {
   let running = begun()
   const url = `postgres://sluice@127.0.0.1:${port}/postgres`
   const ask = async (text: string): Promise<void> => {
-    const client = new Client({ connectionString: url, connectionTimeoutMillis: 5000 })
+    const client = new Client({ connectionString: url, connectionTimeoutMillis: 20_000 })
     try {
       await client.connect()
       await client.query(text)

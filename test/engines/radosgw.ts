@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { AwsV4Signer } from 'aws4fetch'
 import { findPort } from '../../src/actor/claim.js'
-import { pause } from '../../src/actor/clock.js'
+import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
 
 /** A real S3 service: Ceph's gateway over one monitor and one store in memory (Debian: ceph-mon, ceph-osd, radosgw). */
@@ -167,17 +167,13 @@ export async function signedTo(server: Radosgw, method: string, path: string, bo
 }
 
 async function answering(endpoint: string, child: ChildProcess): Promise<void> {
-  const untilMs = performance.now() + readyMs
-  while (performance.now() < untilMs) {
-    if (child.exitCode !== null) break
-    const isUp = await fetch(endpoint).then(
+  await eventually('radosgw answers', () => {
+    if (child.exitCode !== null) throw new Error('radosgw did not come up')
+    return fetch(endpoint).then(
       () => true,
       () => false,
     )
-    if (isUp) return
-    await pause(50)
-  }
-  throw new Error('radosgw did not come up')
+  })
 }
 
 /** Settings by which a program keeps its content in a bucket of the engine. */

@@ -3,9 +3,9 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
+import { findPort } from '../../src/actor/claim.js'
 import { makeServiceToken } from '../../src/payment/calls/service-token.js'
 import { nativeAddress } from '../../src/proof/owner-address.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
@@ -36,20 +36,11 @@ interface Described {
   >
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as { port: number }
-  server.close()
-  await once(server, 'close')
-  return port
-}
-
 /** A proxy that says in a header line what contradicts the description: by request or by answer. */
 async function proxied(t: Test, url: string, change = (text: string): string => text): Promise<string> {
   const path = `${t.testdirName}.json`
   writeFileSync(path, change(await (await fetch(`${url}/openapi.json`)).text()))
-  const port = await freePort()
+  const port = await findPort('127.0.0.1', 0, 'prism')
   const child: ChildProcess = spawn(process.execPath, [prism, 'proxy', path, url, '--port', String(port)], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
