@@ -45,9 +45,11 @@ export class BoundedCalls {
     }
     this.#calls += 1
     let isOver = false
+    let isAnswered = false
     const call = run().then(
       (outcome) => {
         this.#calls -= 1
+        isAnswered = true
         if (isOver) late?.(outcome)
         else this.#well()
         return outcome
@@ -59,11 +61,14 @@ export class BoundedCalls {
       },
     )
     return new Promise((resolve) => {
-      const timer = clock.after(timeoutMs, () => {
+      const judge = (): void => {
+        if (isAnswered) return
         isOver = true
         this.#failed(`no answer after ${timeoutMs} ms`)
         resolve(undefined)
-      })
+      }
+      // After a stall of this thread its timers run before its sockets are read: an answer may have come in time.
+      const timer = clock.after(timeoutMs, () => setImmediate(judge))
       void call.then((outcome) => {
         timer.cancel()
         resolve(outcome)

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { Cluster, Redis } from 'ioredis'
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
+import { countHeld, heldBy } from '../actor/party-counts.js'
 import { BoundedCalls } from './bounded-calls.js'
 import type { Balance } from './bucket-table.js'
 import {
@@ -46,6 +47,8 @@ const markSeconds = 366 * 86_400
 /** Longer than for takes, because a credit was paid for. */
 const creditTimeoutMs = 5000
 const reconnectMaxMs = 2000
+/** Takes of one client under way. No client may use up the calls of all: while they are used up, nothing is counted. */
+const takesOfClientMax = 512
 
 type Client2 = (Redis | Cluster) & BucketCommands
 
@@ -54,6 +57,8 @@ export class RedisBuckets implements Buckets {
   #rules: Readonly<Record<BucketKind, BucketRules>>
   readonly #redis: Client2
   readonly #calls: BoundedCalls
+  /** Takes under way, by address of the client. */
+  readonly #takes = new Map<string, number>()
 
   constructor(private readonly parts: RedisParts) {
     const { redis, clock, log } = parts
@@ -74,6 +79,17 @@ export class RedisBuckets implements Buckets {
   }
 
   async take(client: Client, named: Named, tokens: number, from: TakenFrom): Promise<Taking> {
+    const { address } = client
+    if (heldBy(this.#takes, address) >= takesOfClientMax) return { short: 'ip', retrySeconds: 1 }
+    countHeld(this.#takes, address, 1)
+    try {
+      return await this.#take(client, named, tokens, from)
+    } finally {
+      countHeld(this.#takes, address, -1)
+    }
+  }
+
+  async #take(client: Client, named: Named, tokens: number, from: TakenFrom): Promise<Taking> {
     const { redis } = this.parts
     const { ip, resource } = this.#rules
     const keys = [ipKey(client.address), resourceKey(named)] as const

@@ -210,3 +210,32 @@ t.test(
     t.match(await buckets.ofClient(client), { tokens: 100 }, 'whoever was not served was not charged')
   },
 )
+
+t.test('an answer that came while this thread was busy is no silence of Redis', absent, async (t) => {
+  const server = await running(t)
+  const buckets = await up(bucketsAt(server.port, { failure: 'open', timeoutMs: 20 }))
+  t.teardown(() => buckets.close())
+  const takings = Array.from({ length: 10 }, () => buckets.take(client, named('/x'), 10, 'both'))
+  // The commands are sent, and their answers come meanwhile.
+  const begunMs = systemClock.monotonic()
+  while (systemClock.monotonic() - begunMs < 400);
+  for (const taking of await Promise.all(takings)) t.match(taking, { tokens: 10 })
+  t.match(await buckets.take(client, named('/x'), 10, 'both'), { short: 'ip' }, 'the bucket is empty')
+})
+
+t.test('no client uses up the calls of all', absent, async (t) => {
+  const server = await running(t)
+  const clock = new HandClock()
+  const buckets = await up(bucketsAt(server.port, { timeoutMs: 3000 }, steady, steady, clock))
+  t.teardown(() => buckets.close())
+  await suspend(server.process)
+  const outcomes: unknown[] = []
+  const note = (outcome: unknown): void => void outcomes.push(outcome)
+  for (let takes = 0; takes < 520; takes += 1) void buckets.take(client, named('/x'), 1, 'both').then(note)
+  void buckets.take(clientAt(clients, '203.0.113.2'), named('/x'), 1, 'both').then(note)
+  await eventually('those beyond the bound are refused', () => outcomes.length >= 8)
+  t.same(outcomes, new Array(8).fill({ short: 'ip', retrySeconds: 1 }))
+  server.process.kill('SIGCONT')
+  await eventually('all have an answer', () => outcomes.length === 521)
+  t.match(await buckets.take(client, named('/x'), 0, 'both'), { tokens: 0 }, 'room again')
+})
