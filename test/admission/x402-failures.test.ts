@@ -290,9 +290,18 @@ t.test('a settlement whose answer is lost is asked for again, and never credited
     })
     facilitator.remembers = true
     facilitator.afterSettle = script
+    let answerAgain = (): void => undefined
+    const held = new Promise<void>((resolve) => {
+      answerAgain = resolve
+    })
+    facilitator.settle = async () => {
+      if (facilitator.count('settle') > 1) await held
+      return false
+    }
     const headers = await payment(payer, 1, { to: payee })
     t.equal((await get(`${shop.url}/file`, headers)).status, 503, name)
     t.equal(shop.purse.payments.size, 0, 'not credited on a guess')
+    answerAgain()
     t.equal((await untilDecided(shop, headers)).status, 200, name)
     t.equal(taken(), 1000n)
     t.equal(shop.purse.payments.size, 1)

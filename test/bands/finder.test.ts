@@ -21,9 +21,9 @@ const remote = {
   regionsMax: 100,
   regionMs: 60_000,
   concurrencyMax: 4,
-  waitMs: 1000,
+  waitMs: 3000,
   coolMs: 60_000,
-  httpMs: 2000,
+  httpMs: 6000,
   contentMs: 30_000,
 }
 
