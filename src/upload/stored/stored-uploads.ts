@@ -1,7 +1,8 @@
-import { type Clock, pause, type Timer } from '../../actor/clock.js'
+import { type Clock, elapsing, pause, type Timer } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { GroupCommit } from '../../ledger/group.js'
 import type { GuardedObjects } from '../../source/objects/guarded-objects.js'
 import type { TierKeys } from '../../source/tier/tier-keys.js'
 import { readMarker } from '../../source/tier/tier-marker.js'
@@ -19,7 +20,7 @@ import { type StorableItem, StoredGroups } from './stored-groups.js'
 import { decodeGroupName, type StoredKeys } from './stored-keys.js'
 import { type BroughtItem, StoredRecovery } from './stored-recovery.js'
 import { TakeoverWatch, type TakeoverWatchParts } from './takeover-watch.js'
-import { isTakenFrom, Takeovers } from './takeovers.js'
+import { isTakenFrom, type Takeover, Takeovers } from './takeovers.js'
 
 export interface StoredUploadsParts {
   readonly store: GuardedObjects
@@ -66,6 +67,9 @@ export interface StoredUploadsOptions {
 const [usualAgainMs, usualLookMs, removeMs] = [2000, 10_000, 1000] as const
 /** Between two looks at what hung in the store when its machine was taken over, and at who is gone. */
 const [usualAdoptMs, tendMs] = [600_000, 5000] as const
+/** A look that took longer does not state whose a group is now: this machine may have stood still since. */
+const heldLookMs = 30_000
+const heldAtOnce = 1000
 /** Items that are put once more at the same time. */
 const putAgainAtOnce = 512
 
@@ -80,6 +84,8 @@ export class StoredUploads {
   #tending: Promise<void> | undefined
   #isRecovered = false
   readonly #ended: EndedGroups
+  /** Groups of which it is to be known whether they are held: all that wait share the look that begins next. */
+  readonly #held = new GroupCommit((groups: readonly string[]) => this.#lookHeld(groups), heldAtOnce)
   /** What was logged last of each failure. */
   readonly #warned = new Map<string, string>()
   #work: Promise<void> = Promise.resolve()
@@ -133,27 +139,36 @@ export class StoredUploads {
    */
   async isTakenOver(items: readonly Id[]): Promise<boolean> {
     const { uploads } = this.parts
-    return (await this.#isTaken(items.map((id) => uploads.find(id)?.stored ?? ''))) === true
+    const taken = await this.#taken(items.map((id) => uploads.find(id)?.stored ?? ''))
+    return !isRefusal(taken) && taken.size > 0
   }
 
   /**
    * Whether a group is still this machine's, as the store states now. False where the store does not answer. For steps that only
    * one machine may take: this one may have stood still since it last knew, and another one may have taken over its uploads.
    */
-  async holds(group: string): Promise<boolean> {
-    const { signal } = this.#abort
-    const [isNameTaken, isTaken] = await Promise.all([this.#claim?.isTaken(signal), this.#isTaken([group])])
-    if (isNameTaken === true) void this.#look()
-    return isNameTaken === false && isTaken === false
+  holds(group: string): Promise<boolean> {
+    return this.#held.add(group)
   }
 
-  async #isTaken(groups: readonly string[]): Promise<boolean | Refusal> {
+  /** One GET, and in a cluster one list. */
+  async #lookHeld(groups: readonly string[]): Promise<boolean[]> {
+    const { signal } = this.#abort
+    const elapsedMs = elapsing(this.parts.clock)
+    const [isNameTaken, taken] = await Promise.all([this.#claim?.isTaken(signal), this.#taken(groups)])
+    if (isNameTaken === true) void this.#look()
+    const isKnown = isNameTaken === false && !isRefusal(taken) && elapsedMs() < heldLookMs
+    return groups.map((group) => isKnown && !taken.has(group))
+  }
+
+  /** Those of the groups that another machine has taken over. */
+  async #taken(groups: readonly string[]): Promise<ReadonlySet<string> | Refusal> {
     const { takeover, node } = this.parts
-    const all = takeover && (await this.#takeovers?.all(this.#abort.signal))
-    if (all === undefined || isRefusal(all)) return all ?? false
-    const isTaken = groups.some((group) => isTakenFrom(node, decodeGroupName(group)?.node ?? '', all))
-    if (isTaken) void this.#look()
-    return isTaken
+    const all = (takeover && (await this.#takeovers?.all(this.#abort.signal))) ?? new Map<string, Takeover>()
+    if (isRefusal(all)) return all
+    const taken = groups.filter((group) => isTakenFrom(node, decodeGroupName(group)?.node ?? '', all))
+    if (taken.length > 0) void this.#look()
+    return new Set(taken)
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { isRefusal, refuse } from '../../../src/format/refusal.js'
+import { StoredKeys } from '../../../src/upload/stored/stored-keys.js'
+import { Takeovers } from '../../../src/upload/stored/takeovers.js'
 import { madeItem } from '../../conformance/kept-uploads.js'
 import { lastingObjects } from '../../engines/memory-objects.js'
 import { eventually } from '../../eventually.js'
@@ -26,6 +28,8 @@ function watching(node: string): Watched {
   }
   return { node, takeover, gone, taken, lookMs: 100, adoptMs: 500 }
 }
+
+const never = new AbortController().signal
 
 const waiting = ({ uploads }: StoringMachine): readonly string[] => uploads.oldest(1000)
 async function accepted(
@@ -144,6 +148,10 @@ t.test('before it has noticed, a machine that was followed learns it by asking',
   t.equal(await first.stored.isTakenOver(ids), false)
   const group = first.uploads.find(ids[0] as (typeof ids)[0])?.stored ?? ''
   t.equal(await first.stored.holds(group), true)
+  const { get, list } = objects.calls
+  const looks = Array.from({ length: 60 }, () => first.stored.holds(group))
+  t.strictSame(new Set(await Promise.all(looks)), new Set([true]))
+  t.ok(objects.calls.get - get < 20 && objects.calls.list - list < 20, 'all that wait share a look')
   const rules = watching('two')
   const second = await storingMachine(objects, rules)
   t.teardown(() => second.end())
@@ -159,6 +167,35 @@ t.test('before it has noticed, a machine that was followed learns it by asking',
   t.equal(await eventually('the store answers', () => first.stored.isTakenOver(ids)), true)
   t.equal(await first.stored.holds(group), false)
   await eventually('it leaves them', () => waiting(first).length === 0)
+})
+
+t.test('a look that began before a takeover states nothing to who comes after it', async (t) => {
+  const objects = lastingObjects()
+  const first = await storingMachine(objects, { ...watching('one'), lookMs: 600_000 })
+  t.teardown(() => first.end())
+  const [item] = await accepted(t, first, 1)
+  const group = (item && first.uploads.find(item.id)?.stored) ?? ''
+  const list = objects.list.bind(objects)
+  let open = (): void => undefined
+  const gate = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  let listed = 0
+  objects.list = async (...asked) => {
+    const page = await list(...asked)
+    listed += 1
+    await gate
+    return page
+  }
+  const before = first.stored.holds(group)
+  await eventually('the store has answered', () => listed > 0)
+  const secret = Buffer.alloc(32, 7)
+  const taken = await new Takeovers(objects, new StoredKeys('p'), secret).take('one', 'two', 1, never)
+  t.equal(taken, true)
+  const after = first.stored.holds(group)
+  open()
+  t.equal(await before, true)
+  t.equal(await after, false)
 })
 
 t.test('of several machines one takes over, and of one that is gone in turn the next', async (t) => {
