@@ -108,9 +108,9 @@ export class Multipart {
     const { itemMaxBytes } = this.open
     const record = this.#find(id)
     const live = this.open.live(id)
-    if (record === undefined || live === undefined) return unknown(id)
+    if (record === undefined || live === undefined) return this.#noPart(id)
     if (isUndecided(record.paid)) return textAnswer(402, 'The upload is not paid for yet')
-    if (!isTaking(record, live)) return textAnswer(409, 'The upload is being finalized: no more parts')
+    if (!isTaking(record, live)) return noMoreParts
     const size = Number(request.header('content-length') ?? 0)
     if (!(size > 0)) return textAnswer(400, 'Invalid chunk: Content-Length must be positive')
     if (size > chunkBytes.max) return textAnswer(413, `Invalid chunk: larger than ${chunkBytes.max} bytes`)
@@ -126,6 +126,11 @@ export class Multipart {
     return this.open.foresee(live, size) ?? live
   }
 
+  /** The answer to a part that has no upload to go to any more. */
+  #noPart(id: string): UploadAnswer {
+    return this.#find(id) === undefined ? unknown(id) : noMoreParts
+  }
+
   async #keepChunk(
     id: string,
     live: LiveUpload,
@@ -137,7 +142,7 @@ export class Multipart {
     const before = this.#find(id)
     if (before === undefined || this.open.live(id) !== live || !isTaking(before, live)) {
       await arrival.drop()
-      return unknown(id)
+      return this.#noPart(id)
     }
     const kept = this.#store(id, live, offset, arrival)
     live.keeping.add(kept)
@@ -156,7 +161,7 @@ export class Multipart {
       if (sizeBytes > record.chunkBytes) this.open.put({ ...record, chunkBytes: sizeBytes })
     } else this.open.tidy(id)
     if (isRefusal(refusal)) return refusalAnswer(refusal)
-    return isHere ? { status: 200, text: '' } : unknown(id)
+    return isHere ? { status: 200, text: '' } : this.#noPart(id)
   }
 
   /** Assembles the item. `waits`: answers with the receipt; else with 202 at once. */
@@ -195,6 +200,8 @@ export class Multipart {
 }
 
 const noStore = '\r\nCache-Control: no-store'
+/** A client that has all its parts here may order the end, or has the receipt by it. */
+const noMoreParts = textAnswer(409, 'The upload is being finalized, or is over: no more parts')
 
 function unknown(id: string): UploadAnswer {
   return textAnswer(404, `Multi-part upload with ID ${id.slice(0, 64)} not found!`)
