@@ -25,6 +25,7 @@ export class MultipartRecords implements PartRecords {
   readonly #closing = new AbortController()
   #writtenMs = Number.NEGATIVE_INFINITY
   #failed = 0
+  #newestMs = 0
 
   /** Makes the order anew where it does not fit the records: another release may have written them. */
   constructor(
@@ -41,7 +42,9 @@ export class MultipartRecords implements PartRecords {
     if (this.#due.count !== this.#table.count()) return false
     this.#failed = 0
     for (const { value } of this.#table.span({})) {
-      const place = duePlaceOf(read(value))
+      const record = read(value)
+      const place = duePlaceOf(record)
+      this.#newestMs = Math.max(this.#newestMs, record.changedMs)
       if (!this.#due.has(place)) return false
       if (place.kind === 'failed') this.#failed += 1
     }
@@ -55,6 +58,10 @@ export class MultipartRecords implements PartRecords {
       for (const place of places) this.#due.put(place)
     })
     this.#failed = places.filter(({ kind }) => kind === 'failed').length
+  }
+
+  get newestMs(): number {
+    return this.#newestMs
   }
 
   load(): undefined {

@@ -52,13 +52,15 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
     }
     for (const name of files.uploads()) if (!this.#live.has(name)) this.#removeFiles(name)
     // Not at once: the clock of a machine that has just started may be hours ahead until it was set by the network.
-    this.#sweeping = clock.every(sweepEveryMs, () => this.#sweepAgain())
+    this.#sweeping = clock.every(sweepEveryMs, () => this.#sweepAgain(clock.now()))
     this.#cluster = records.isShared ? new ClusterUploads(parts, this, this.#closing.signal) : undefined
     for (const record of open)
       if (record.state === 'asked') this.finishUntilDecided(record.id, uploaderIn(record))
     for (const record of open) paid?.watchPayment(record, this)
     for (const record of [...records.due('owed', Infinity, Infinity), ...open])
       if (record.paid?.owes !== undefined) paid?.settleOwed(record)
+    // At once by the time that it has surely been: one that starts again and again before its first sweep fills no disk.
+    if (records.newestMs !== undefined) this.#sweepAgain(Math.min(clock.now(), records.newestMs))
   }
 
   #enter(
@@ -199,7 +201,7 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
   find(id: string): MultipartRecord | undefined {
     if (id.length > 64) return undefined
     const record = this.parts.records.find(id)
-    if (record === undefined || this.#isExpired(record)) return undefined
+    if (record === undefined || this.#isExpired(record, this.now())) return undefined
     return this.#isTried(id) ? record : (this.#finishing.endAccepted(record) ?? record)
   }
 
@@ -285,8 +287,8 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
     this.#removeFiles(id)
   }
 
-  #isExpired({ id, createdMs }: MultipartRecord): boolean {
-    const isOld = this.parts.clock.now() - createdMs > uploadLivesMs
+  #isExpired({ id, createdMs }: MultipartRecord, nowMs: number): boolean {
+    const isOld = nowMs - createdMs > uploadLivesMs
     return isOld && !this.#isTried(id)
   }
 
@@ -295,10 +297,10 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
     this.#remove([id])
   }
 
-  /** Some of what is due. */
-  #sweep(): void {
+  /** Some of what is due at a time of day. */
+  #sweep(nowMs: number): void {
     const { clock, records } = this.parts
-    const dueMs = clock.now() - 1
+    const dueMs = nowMs - 1
     const open = records.due('open', dueMs, sweptMax)
     const failed = Math.min(sweptMax, Math.max(0, records.failed - failedMax))
     const over = [
@@ -307,29 +309,30 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
       ...records.due('failed', Infinity, failed),
     ]
     this.#remove([
-      ...new Set([...open.filter((record) => !this.#keeps(record)), ...over].map(({ id }) => id)),
+      ...new Set([...open.filter((record) => !this.#keeps(record, nowMs)), ...over].map(({ id }) => id)),
     ])
     if (Math.max(open.length, over.length) < sweptMax) return
-    clock.after(sweepAgainMs, () => this.#sweepAgain())
+    clock.after(sweepAgainMs, () => this.#sweepAgain(nowMs))
   }
 
-  #sweepAgain(): void {
-    if (this.#closing.signal.aborted) return
+  #sweepAgain(nowMs: number): void {
+    const { signal } = this.#closing
+    if (signal.aborted) return
     const looked = this.parts.records.lookDue()
-    if (looked === undefined) this.#sweep()
-    else void this.track(looked.then((isOurs) => isOurs && !this.#closing.signal.aborted && this.#sweep()))
+    if (looked === undefined) this.#sweep(nowMs)
+    else void this.track(looked.then((isOurs) => isOurs && !signal.aborted && this.#sweep(nowMs)))
   }
 
   /** Whether something is still to be done about an open one that is due: then it is looked at again. */
-  #keeps(record: MultipartRecord): boolean {
-    const { clock, paid, records, logger } = this.parts
+  #keeps(record: MultipartRecord, nowMs: number): boolean {
+    const { paid, records, logger } = this.parts
     if (!this.#isTried(record.id) && this.#finishing.endAccepted(record) !== undefined) return true
-    const isExpired = this.#isExpired(record)
+    const isExpired = this.#isExpired(record, nowMs)
     const isOwed = record.paid !== undefined && record.paid.endedMs === undefined
     if (isExpired && !isOwed) return false
-    const later = { ...record, dueMs: clock.now() + sweepEveryMs }
+    const later = { ...record, dueMs: nowMs + sweepEveryMs }
     // What was paid for and never used becomes credits first; what may be accepted somewhere is finished.
-    const isFinished = record.begunItem !== undefined && clock.now() - record.createdMs < begunLivesMs
+    const isFinished = record.begunItem !== undefined && nowMs - record.createdMs < begunLivesMs
     const isUnused = isExpired && !isFinished
     if (isUnused && record.begunItem !== undefined)
       logger.error({ id: record.id, item: record.begunItem }, 'a paid upload in parts could not be finished')

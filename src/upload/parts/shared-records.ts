@@ -46,6 +46,7 @@ const closeMs = 5000
  */
 export class SharedRecords implements PartRecords {
   readonly isShared = true
+  readonly newestMs = undefined
   readonly #entries = new Map<string, Entry>()
   readonly #timers: readonly Timer[]
   #failed = 0

@@ -263,6 +263,28 @@ t.test('a clock that is a day ahead at the start, and is set soon, ends no uploa
   t.equal(open.listed(0).open, 0, 'and one that stays so does')
 })
 
+t.test('one that starts again and again before its first sweep removes what is over', async (t) => {
+  const environment = tablesOf(t)
+  const clock = new DayClock()
+  const ofDay = (day: number) => () => {
+    const changedMs = clock.now() + day * 25 * 3600_000
+    return { createdMs: changedMs, changedMs, state: 'open' } as const
+  }
+  fill(environment, 150, ofDay(-1))
+  fill(environment, 2, ofDay(0))
+  const started = async (): Promise<number> => {
+    // In the order in which an earlier process has left them.
+    new MultipartRecords(environment, systemClock)
+    const { open, records } = sceneOf(t, environment, clock)
+    await settled(clock, records)
+    return open.listed(0).open
+  }
+  t.equal(await started(), 2)
+  // Begun while the clock was ahead.
+  fill(environment, 1, ofDay(1))
+  t.equal(await started(), 3, 'what is not over yet stays')
+})
+
 t.test('files of a dropped upload are gone', async (t) => {
   const { open, folder } = sceneOf(t, tablesOf(t))
   const begun = open.begin({ chunkBytes: 5_242_880 })
