@@ -57,7 +57,7 @@ export function openStoredUploads(
     new GuardedObjects(objects, { ...guardDefaults, writesMax }, counted, systemClock)
   const { isOnDisk, isStored } = durabilityOf(settings)
   const takeover = takeoverOf(settings, meters)
-  const stored = new StoredUploads(
+  return new StoredUploads(
     {
       store: guarded(groupsMax),
       slowStore: guarded(slowMax),
@@ -84,8 +84,6 @@ export function openStoredUploads(
     },
     { isWanted: isStored, isOnDisk },
   )
-  stored.start()
-  return stored
 }
 
 /** How this machine learns which other ones are gone; undefined: it has no cluster. */

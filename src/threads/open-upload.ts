@@ -174,6 +174,7 @@ function openEndpoints(parts: UploadParts): UploadEndpoints {
     sales,
     intake: accepting.intake,
     itemLog,
+    late: records.late,
     ...(credits === undefined ? {} : { credits }),
     ...(usdc === undefined ? {} : { usdc }),
     ...(service === undefined ? {} : { service }),

@@ -85,16 +85,15 @@ export function openUploadAccepting(
   const known = openKnown(tools, records, inBlock, blockedOwners)
   const money = openMoney(given, tools, records, known.scan)
   const { charging, sharing } = money
-  const bought = sellerOf(money)
-  const openSales = new OpenSales({ sales, itemLog, ...watching, ...bought })
+  const openSales = new OpenSales({ sales, itemLog, ...watching, ...sellerOf(money) })
+  const onBrought = (items: readonly AcceptedItem[]): void =>
+    taken(given, items, { inner, charging, announcer, scan: known.scan })
   const stored = openStoredUploads(given, tools, records, signing, {
-    onBrought: (items) => taken(given, items, { inner, charging, announcer, scan: known.scan }),
+    onBrought,
     onRecovered: () => recovered(records, charging),
     leaveSales: (isLost) => intake.leaveSales(isLost),
   })
-  if (stored === undefined) recovered(records, charging)
   const inner = innerItems(given, tools, records, { verdicts, announcer, blockedOwners })
-  known.start()
   const intake = new ItemIntake({
     ...newsOf(given, records, modulus),
     onAccepted: accepted(tools, inner, known.scan),
@@ -112,8 +111,9 @@ export function openUploadAccepting(
     height: () => height.known,
     ...watching,
   })
+  void begun(tools, records, { known, stored, charging, onBrought })
   return {
-    ...bought,
+    ...sellerOf(money),
     intake,
     announcer,
     openSales,
@@ -129,6 +129,25 @@ export function openUploadAccepting(
       await Promise.all([lines.close(), money.close(), inBlock.close()])
     },
   }
+}
+
+/** Starts what decides by the tables: when they have all that the log has. */
+async function begun(
+  { closing: { signal }, log }: UploadTools,
+  records: UploadRecords,
+  parts: {
+    readonly known: Pick<ReturnType<typeof openKnown>, 'start'>
+    readonly stored: StoredUploads | undefined
+    readonly charging: Charging
+    readonly onBrought: (items: readonly AcceptedItem[]) => void
+  },
+): Promise<void> {
+  const items = await records.late.entered(signal, log)
+  if (items === undefined || signal.aborted) return
+  parts.known.start()
+  if (items.length > 0) parts.onBrought(items)
+  if (parts.stored === undefined) recovered(records, parts.charging)
+  else parts.stored.start()
 }
 
 /** Items were brought back, or taken over: this machine has accepted them now. */
@@ -159,7 +178,7 @@ interface Deciders {
 /** What was accepted, here and by other machines, alone or in bundles. */
 function openKnown(
   { closing, log: logger }: UploadTools,
-  { uploads, sales, itemLog, sharedItems }: UploadRecords,
+  { uploads, sales, itemLog, sharedItems, late }: UploadRecords,
   inBlock: Pick<KnownItemsParts, 'isInBlock'>,
   blockedOwners: ReadonlySet<string>,
 ) {
@@ -168,6 +187,7 @@ function openKnown(
   const listing = sharedItems && new SharedItems({ uploads, sales, scan, items: sharedItems, ...watching })
   return {
     scan,
+    late,
     ...(listing === undefined ? {} : { listing }),
     start(): void {
       scan.start()

@@ -17,6 +17,7 @@ import { pageScripts } from '../upload/calls/upload-page.js'
 import type { Sales } from '../upload/charging/sales.js'
 import type { ServiceOfSeveral } from '../upload/charging/several-services.js'
 import type { ItemIntake } from '../upload/intake/item-intake.js'
+import type { LateItems } from '../upload/intake/late-items.js'
 import { SingleUpload } from '../upload/intake/single-upload.js'
 import { Multipart } from '../upload/parts/multipart.js'
 import { MultipartRecords } from '../upload/parts/multipart-records.js'
@@ -43,6 +44,8 @@ export interface UploadEndpointsParts {
   readonly sales: Sales
   readonly intake: ItemIntake
   readonly itemLog: DurableLog
+  /** What was accepted before the start, and is not in the tables; absent: nothing. */
+  readonly late?: Pick<LateItems, 'refusal'>
   /** Absent: nobody is paid here. */
   readonly credits?: CreditsPort
   readonly usdc?: UsdcPort
@@ -177,7 +180,18 @@ function routesOf(
       ...(credits === undefined ? {} : { price: (bytes: number) => credits.price(bytes) }),
     }),
     ...resumableRoutes({ resumable, page: parts.uploadPage, script: pageScripts() }),
-    ...uploadRoutes({ uploads, single, clients, pools, turns, ...asking, health, page, info }),
+    ...uploadRoutes({
+      uploads,
+      single,
+      clients,
+      pools,
+      turns,
+      ...asking,
+      health,
+      page,
+      info,
+      lateRefusal: () => parts.late?.refusal,
+    }),
   ]
 }
 

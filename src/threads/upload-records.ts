@@ -68,6 +68,7 @@ export interface UploadRecords {
   readonly storing: IntakeStoring | undefined
   /** Items that the index may lack, because the process ended before their announcement. */
   readonly lost: OpenedIntake['lost']
+  readonly late: OpenedIntake['late']
   /** The tables have what the object store had of this machine. */
   readonly onRecovered: () => void
 }
@@ -110,12 +111,12 @@ export async function openUploadRecords(given: UploadGiven, tools: UploadTools):
     for (const id of ids) news?.addItem(id)
   }
   const sharedItems = await openSharedItems(settings, log)
-  const entering = { uploads, sales, pools, log, onLost, isListed: sharedItems !== undefined }
+  const isListed = sharedItems !== undefined
+  const entering = { uploads, sales, pools, log, clock: systemClock, onLost, isListed }
   const storing = storingOf(settings)
   const parts = storing === undefined ? entering : { ...entering, storing }
-  const { itemLog, lost } = await openIntake(logFolder, parts)
-  // Of a disk that is new, or was lost, the store may have more.
-  if (storing === undefined || NodeClaim.nameIn(uploads) !== undefined) marks?.allBrought()
+  const { itemLog, lost, late } = await openIntake(logFolder, parts)
+  if (late.refusal === undefined && !mayBeStored(storing, uploads)) marks?.allBrought()
   return {
     uploads,
     pools,
@@ -129,8 +130,14 @@ export async function openUploadRecords(given: UploadGiven, tools: UploadTools):
     storing,
     itemLog,
     lost,
+    late,
     onRecovered: () => marks?.allBrought(),
   }
+}
+
+/** Whether the store may have more than the tables: of a disk that is new, or was lost. */
+function mayBeStored(storing: IntakeStoring | undefined, uploads: Uploads): boolean {
+  return storing !== undefined && NodeClaim.nameIn(uploads) === undefined
 }
 
 /** What the object store is compared with; undefined: there is none. */

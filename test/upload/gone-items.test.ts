@@ -107,7 +107,7 @@ t.test('what was uploaded anew is found again after a power cut, once', async (t
   environment.write(() => uploads.put({ ...metaOf(2, 1), place: old, ...gone }))
   const rules = { itemMaxBytes: 0, walletBytes: 0, rangeBytes: 0, exemptWallets: [] }
   const parts = { uploads, sales: new Sales(environment), pools: new FreePools(environment, rules) }
-  const { itemLog: log, lost } = await openIntake(logFolder, { ...parts, log: silentLog })
+  const { itemLog: log, lost } = await openIntake(logFolder, { ...parts, clock: systemClock, log: silentLog })
   t.strictSame(
     lost.map(({ id, receivedMs }) => [id, receivedMs]),
     [

@@ -81,6 +81,7 @@ export async function storingMachine(
     sales: new Sales(uploads.environment),
     pools: { record: () => undefined },
     log: silentLog,
+    clock: systemClock,
   }
   const { itemLog: log } = await openIntake(join(folder, 'log'), { ...entering, storing })
   const rests = { ...guardDefaults, writesMax: 4, restMs: 200, restMaxMs: 400 }

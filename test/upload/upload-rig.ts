@@ -26,6 +26,7 @@ import { ServicePosts } from '../../src/upload/charging/service-posts.js'
 import { BundleScan } from '../../src/upload/intake/bundle-scan.js'
 import { FreeTurns } from '../../src/upload/intake/free-turns.js'
 import { ItemIntake } from '../../src/upload/intake/item-intake.js'
+import type { LateItems } from '../../src/upload/intake/late-items.js'
 import { SharedItems } from '../../src/upload/intake/shared-items.js'
 import type { ReceiptRank } from '../../src/upload/intake/signing.js'
 import type { ItemStore } from '../../src/upload/intake/store-item.js'
@@ -95,6 +96,8 @@ export interface RigOptions {
   readonly memoryMaxBytes?: number
   /** Of uploads in parts; absent: the system's. */
   readonly partsClock?: Clock
+  /** What was accepted before the start, and is not in the tables. */
+  readonly late?: Pick<LateItems, 'refusal'>
 }
 
 const allFree: FreeRules = { itemMaxBytes: 107_520, walletBytes: 1e9, rangeBytes: 1e9, exemptWallets: [] }
@@ -125,6 +128,7 @@ export async function uploadRig(
     memoryMaxBytes = 1e9,
     machines,
     partsClock = systemClock,
+    late = { refusal: undefined },
   }: RigOptions = {},
 ): Promise<UploadRig> {
   const closing = new AbortController()
@@ -199,6 +203,7 @@ export async function uploadRig(
     signing,
     ...(store === undefined ? {} : { objectStore: store }),
     ...(turns === undefined ? {} : { freeTurns: new FreeTurns(pools, turns, systemClock) }),
+    late,
     terms: { public: '', dataCaches: [], fastFinalityIndexes: [] },
   })
   const clients = new Clients(
@@ -212,6 +217,7 @@ export async function uploadRig(
     sales,
     intake,
     itemLog: log,
+    late,
     credits,
     usdc,
     full,

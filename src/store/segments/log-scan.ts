@@ -1,4 +1,5 @@
 import { createHash, type Hash } from 'node:crypto'
+import { tryWrite } from '../disk-error.js'
 import type { Disk, OpenFile } from './disk.js'
 import { type LogPlace, logFileName, markSealed, readLogFileName, sealedEnd } from './log-file.js'
 import {
@@ -109,7 +110,8 @@ async function scanFile(scanned: Scanned, onItem: (item: LoggedItem) => void): P
       // Nobody writes here any more: the room that is left goes back, and the next start need not read all of it.
       if (at < sizeBytes) disk.resize(file, at)
       await disk.sync(file)
-      if (torn === 0) markSealed(disk, folder, number, at)
+      // Without a seal the next start looks through it again.
+      if (torn === 0) tryWrite(() => markSealed(disk, folder, number, at))
     }
     return { isEmpty: false, torn, damaged: isCut }
   } finally {

@@ -60,8 +60,8 @@ export class OpenSales {
     this.sales.drop(sale)
     if (sale.item !== undefined) this.parts.itemLog.release(sale.item.place)
     // Who has sent it waits for an answer of the machine that it was taken over from.
-    const { itemId: item, payment, service, isTakenOver } = sale
-    if (isTakenOver === true)
+    const { itemId: item, payment, service } = sale
+    if (service !== undefined && service !== this.parts.service?.name)
       this.parts.logger.warn(
         { item, payment, service },
         'an upload that was taken over is not paid for: dropped',
@@ -86,9 +86,7 @@ export class OpenSales {
     const { payment, itemId, bytes, request, service = this.parts.service?.name } = sale
     if (usdc === undefined) return stillOpen
     const named = service === undefined ? {} : { service }
-    const { openedMs, validUntilMs = openedMs } = sale
-    const orderedMs = sale.isTakenOver === true ? validUntilMs : openedMs
-    const isOnWay = !isArrived && clock.now() - orderedMs < onWayMs
+    const isOnWay = !isArrived && clock.now() - sale.openedMs < onWayMs
     return paymentOutcome(usdc, { payment, itemId, bytes, request, ...named, ...accepting }, isOnWay)
   }
 
@@ -139,13 +137,12 @@ export class OpenSales {
 
 /** The record of a sale in the log. */
 export function saleFacts(purchase: Purchase, id: Id): SaleFacts {
-  const { payment, units, bytes, identifier, service, signed, validUntilMs } = purchase
+  const { payment, units, bytes, identifier, service, signed } = purchase
   return {
     payment,
     units,
     bytes,
     signed,
-    validUntilMs,
     request: purchase.request(id),
     ...(identifier === undefined ? {} : { identifier }),
     ...(service === undefined ? {} : { service }),

@@ -31,11 +31,8 @@ export interface Sale {
   readonly signed?: string
   /** The upload service that began it: another one may have taken it over. */
   readonly service?: string
+  /** When this machine began it, or took it over. */
   readonly openedMs: number
-  /** The payment cannot settle later (milliseconds since 1970); absent in records of older releases. */
-  readonly validUntilMs?: number
-  /** From another machine, which may only stand still: it may order the payment while that is valid. */
-  readonly isTakenOver?: true
   readonly itemId: Id
   /** While the money may not have moved: the item as it will be accepted, whose bytes are in the log for good. */
   readonly item?: AcceptedItem
@@ -65,8 +62,6 @@ export interface Purchase {
   readonly signed: string
   /** The upload service that sells it, where it is one of several. */
   readonly service?: string
-  /** It cannot settle later: milliseconds since 1970. */
-  readonly validUntilMs: number
   /** The request that buys the item with this id, as one text. */
   request(id: Id): string
   /** Why the payment cannot be taken for this. */

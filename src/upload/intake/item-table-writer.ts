@@ -9,6 +9,7 @@ import type { GatewayNews } from '../news/gateway-news.js'
 import type { ReceiptNews } from '../news/receipt-news.js'
 import type { PendingWriter } from '../records/pending-items.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
+import type { LateItems } from './late-items.js'
 
 export interface ItemTableParts {
   readonly uploads: Uploads
@@ -16,6 +17,8 @@ export interface ItemTableParts {
   readonly news?: Pick<GatewayNews, 'addItem' | 'wake'>
   /** Absent: no webhook gets receipts. */
   readonly receiptNews?: Pick<ReceiptNews, 'add'>
+  /** What was accepted before the start, and is not in the tables; absent: nothing. */
+  readonly late?: Pick<LateItems, 'refusal'>
   /** Called with items after their transaction. */
   readonly onAccepted?: (items: readonly AcceptedItem[]) => void
   readonly clock: Clock
@@ -69,8 +72,10 @@ export class ItemTableWriter implements PendingWriter<AcceptedItem> {
     return mayAnswer ? Promise.resolve(true) : written
   }
 
-  /** Why no more items may be accepted: the disk refuses changes, and so many items wait. */
+  /** Why no more items may be accepted: the disk refuses changes, and so many items wait, or some of before the start. */
   refusal(waitingMax: number = pendingMax): Refusal | undefined {
+    const late = this.parts.late?.refusal
+    if (late !== undefined) return late
     const isFull = this.parts.uploads.pending.count >= waitingMax
     return isFull && this.#failure !== undefined ? diskRefusal(this.#failure) : undefined
   }

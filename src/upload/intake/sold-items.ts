@@ -166,6 +166,8 @@ export class SoldItems {
       return receipt === undefined || receipt === 'none' ? outcome.answer : receipt
     }
     const { paid, ordered } = outcome
+    // Nothing is kept for an item that could not be accepted: others may have the payment meanwhile.
+    if (purchase === undefined && !(await this.#isOurs(item))) return notHeld
     const kept = await openSales.keep(ordered)
     if ('answer' in kept) {
       if (!kept.isOpen) await this.#drop(sale)

@@ -48,8 +48,6 @@ export interface SaleFacts {
   /** Digest of the signature (`signatureDigest`); absent in records of older releases. */
   readonly signed?: string
   readonly service?: string
-  /** The payment cannot settle later (milliseconds since 1970); absent in records of older releases. */
-  readonly validUntilMs?: number
 }
 
 /** What is kept of an item that was accepted. */

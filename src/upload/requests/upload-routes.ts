@@ -1,11 +1,12 @@
 import type { TimedTurns } from '../../actor/timed-turns.js'
 import type { Clients } from '../../admission/clients.js'
+import type { Refusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
 import type { HtmlPage } from '../../http/page.js'
 import { htmlType, publicShortly, takesPages } from '../../http/small-answer.js'
 import { checksumAddress } from '../../proof/ethereum.js'
 import { addressShape, creditsRoutes, type QuotedCredits } from '../calls/credits-routes.js'
-import { fixedAnswers, jsonAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import { fixedAnswers, jsonAnswer, refusalAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import { idIn, type UploadRoute } from '../calls/upload-call.js'
 import { healthRoutes, type UploadHealth } from '../calls/upload-health.js'
 import { uploaderOf } from '../calls/uploader.js'
@@ -16,6 +17,8 @@ import { MissingContents } from './check-missing.js'
 
 export interface UploadRoutesParts {
   readonly uploads: Uploads
+  /** Why an item that is not found may have been accepted; undefined: it was not. */
+  readonly lateRefusal: () => Refusal | undefined
   readonly single: SingleUpload
   readonly clients: Clients
   /** The content of `/info`. */
@@ -73,14 +76,14 @@ export function uploadRoutes(parts: UploadRoutesParts): UploadRoute[] {
     {
       path: '/tx/{id}/status',
       summary: 'Where an item is on its way to be permanent',
-      statuses: [200, 404],
-      answer: (_, parameters) => factsAnswer(uploads, parameters, statusOf),
+      statuses: [200, 404, 503],
+      answer: (_, parameters) => factsAnswer(parts, parameters, statusOf),
     },
     {
       path: '/tx/{id}/offsets',
       summary: 'Where an item lies in the transaction that carries it',
-      statuses: [200, 404],
-      answer: (_, parameters) => factsAnswer(uploads, parameters, offsetsOf),
+      statuses: [200, 404, 503],
+      answer: (_, parameters) => factsAnswer(parts, parameters, offsetsOf),
     },
   ]
 }
@@ -113,14 +116,17 @@ async function freeFor(
 }
 
 function factsAnswer(
-  uploads: Uploads,
+  { uploads, lateRefusal }: Pick<UploadRoutesParts, 'uploads' | 'lateRefusal'>,
   parameters: Readonly<Record<string, string>>,
   factsOf: (item: AcceptedItem) => object | undefined,
 ): UploadAnswer {
   const id = idIn(parameters)
   const item = id === undefined ? undefined : uploads.find(id)
   const value = item === undefined ? undefined : factsOf(item)
-  if (item === undefined || value === undefined) return fixedAnswers.unknownItem
+  if (item === undefined || value === undefined) {
+    const unsure = lateRefusal()
+    return unsure === undefined ? fixedAnswers.unknownItem : refusalAnswer(unsure)
+  }
   const seconds = item.permanent === undefined ? 15 : 86_400
   return jsonAnswer(200, value, `\r\nCache-Control: public, max-age=${seconds}`)
 }

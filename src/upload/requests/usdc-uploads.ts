@@ -235,14 +235,13 @@ export class UsdcUploads {
       ...(upload?.address === undefined ? {} : { address: upload.address }),
       ...(service === undefined ? {} : { service }),
     }
-    const { value, from, validBefore } = authorization
+    const { value, from } = authorization
     const named = identifier === undefined ? {} : { identifier: `${from.toLowerCase()}:${identifier}` }
     return {
       payment: name,
       units: value,
       bytes: order.bytes,
       signed: signatureDigest(signature),
-      validUntilMs: Number(validBefore) * 1000,
       ...named,
       ...(service === undefined ? {} : { service }),
       request: requestOf,

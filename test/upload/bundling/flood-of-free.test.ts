@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import t from 'tap'
+import { systemClock } from '../../../src/actor/clock.js'
 import { silentLog } from '../../../src/actor/log.js'
 import { type Id, idOfBytes } from '../../../src/format/id.js'
 import { sha256 } from '../../../src/proof/digest.js'
@@ -57,7 +58,11 @@ t.test('an item that only the log knows waits in the same line as before the kil
   await before.close()
   const free = { itemMaxBytes: 9, walletBytes: 9, rangeBytes: 9, exemptWallets: [] }
   const parts = { uploads, sales: new Sales(environment), pools: new FreePools(environment, free) }
-  const { itemLog: log } = await openIntake(join(folder, 'log'), { ...parts, log: silentLog })
+  const { itemLog: log } = await openIntake(join(folder, 'log'), {
+    ...parts,
+    clock: systemClock,
+    log: silentLog,
+  })
   t.strictSame([...uploads.freeByTurns(9)], [ids[0]])
   t.strictSame(new Set(uploads.oldestPaid(9)), new Set(ids.slice(1)))
   t.equal(uploads.waiting, 3)

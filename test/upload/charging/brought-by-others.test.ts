@@ -1,5 +1,6 @@
 /** Payments are public: others bring them for items of their own. The payment service decides which item one has paid for. */
 import t, { type Test } from 'tap'
+import { systemClock } from '../../../src/actor/clock.js'
 import { silentLog } from '../../../src/actor/log.js'
 import { type Id, idBytes } from '../../../src/format/id.js'
 import { parseItemHeader } from '../../../src/format/item.js'
@@ -26,6 +27,9 @@ function idOf(item: Buffer): Id {
 const made = { payment: 'p', transaction: '0x1', payer: '0xa', network: 'base', lines: '' }
 const paid: UsdcOutcome = { ...made, paid: true, winc: '7' }
 const pending: UsdcOutcome = { paid: false, state: 'open' }
+
+/** What brought items are taken up with. */
+const entering = { pools: { record: () => undefined }, log: silentLog, clock: systemClock }
 
 /** A machine; what the payment service knows of the payment for each item. */
 async function scene(t: Test) {
@@ -82,7 +86,7 @@ t.test('an item that is taken over waits for its payment beside all that others 
   const log = { release: ({ offset }: { readonly offset: number }) => void released.push(offset) }
   const place = { ...item.place, offset: item.place.offset + 1_000_000 }
   const brought = { ...item, place, stored: 'group', sale: { ...facts, service: 'one' } }
-  const parts = { uploads: rig.uploads, sales: table, pools: { record: () => undefined }, log: silentLog }
+  const parts = { ...entering, uploads: rig.uploads, sales: table }
   takeUpBrought([brought], log, parts)
   takeUpBrought([{ ...brought, place: { ...place, offset: 9 } }], log, parts)
   t.strictSame(released, [9], 'the same group again brings nothing new')
@@ -97,8 +101,7 @@ t.test('an item that is taken over waits for its payment beside all that others 
   t.match(await rig.intake.resumeIdle(takenOver), { status: 200, json: { id: payersId } })
   t.match(rig.uploads.find(payersId), { place })
   t.equal(table.sold(takenOver.payment)?.itemId, payersId)
-  t.equal(here.isTakenOver, undefined)
-  t.match(takenOver, { isTakenOver: true, validUntilMs: here.validUntilMs })
+  t.ok(takenOver.openedMs >= here.openedMs)
 })
 
 t.test('an item that was taken over unpaid is accepted when its payer pays here', async (t) => {
@@ -118,14 +121,46 @@ t.test('an item that was taken over unpaid is accepted when its payer pays here'
   sales.settle(0, false)
   await first.answer
   const brought = { ...item, stored: 'group', sale: { ...facts, service: 'one' } }
-  const parts = { uploads: rig.uploads, sales: table, pools: { record: () => undefined }, log: silentLog }
+  const parts = { ...entering, uploads: rig.uploads, sales: table }
   takeUpBrought([brought], { release: () => undefined }, parts)
-  t.match(table.allOf(payersId), [{ service: 'one', isTakenOver: true }])
+  t.match(table.allOf(payersId), [{ service: 'one' }])
   const again = await sales.buy(rig, payers, 1)
   state = paid
   sales.settle(1, true)
   t.match(await again.answer, { status: 200, json: { id: payersId } })
 })
+
+for (const [when, agoMs, isSold] of [
+  ['just now', 0, false],
+  ['for so long that no order is on its way', 100_000, true],
+] as const)
+  t.test(`another payment for an item that is taken over ${when}`, async (t) => {
+    const environment = openUploadTables(t.testdir())
+    t.teardown(() => environment.close())
+    const sales = salesByHand(t)
+    let state: UsdcOutcome = paid
+    const rig = await uploadRig(t, environment, { ...sales.options, outcome: async () => state })
+    const table = new Sales(environment)
+    // The log has an item for each that is released.
+    const other = await sales.buy(rig, strangers)
+    sales.settle(0, true)
+    t.match(await other.answer, { status: 200 })
+    state = { paid: false, state: 'unknown' }
+    const first = await sales.buy(rig, payers)
+    const [own] = table.allOf(payersId)
+    const { item, openedMs: _, itemId: __, ...facts } = own as Required<Sale>
+    sales.settle(1, false)
+    t.match(await first.answer, { status: 402 })
+    const clock = { now: () => systemClock.now() - agoMs }
+    const brought = { ...item, stored: 'group', sale: { ...facts, service: 'one' } }
+    const parts = { ...entering, clock, uploads: rig.uploads, sales: table }
+    takeUpBrought([brought], { release: () => undefined }, parts)
+    const second = isSold ? await sales.buy(rig, payers) : { answer: sales.ordered(rig, payers) }
+    if (isSold) state = paid
+    sales.settle(2, true)
+    t.match(await second.answer, isSold ? { status: 200, json: { id: payersId } } : { status: 503 })
+    t.equal(sales.orders(), isSold ? 3 : 2, 'nobody pays twice')
+  })
 
 t.test('a second copy of an item goes when the first one was accepted', async (t) => {
   const { rig, became, sales, table } = await scene(t)

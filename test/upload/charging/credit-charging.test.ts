@@ -151,6 +151,7 @@ t.test('what is accepted is paid for, though a kill kept it out of the tables', 
   const { itemLog: intake } = await openIntake(logFolder, {
     uploads,
     log,
+    clock: systemClock,
     sales: new Sales(uploads.environment),
     pools: new FreePools(uploads.environment, rules),
   })
@@ -182,7 +183,7 @@ t.test('what a kill kept out of the tables is counted as free, and can be announ
   await before.close()
   const rules = { itemMaxBytes: 1000, walletBytes: 1000, rangeBytes: 1000, exemptWallets: [] }
   const pools = new FreePools(uploads.environment, rules)
-  const parts = { uploads, log, pools, sales: new Sales(uploads.environment) }
+  const parts = { uploads, log, pools, clock: systemClock, sales: new Sales(uploads.environment) }
   const killed = new Error('killed')
   const onLost = (): void => {
     throw killed

@@ -135,7 +135,14 @@ t.test('a machine that stood still accepts nothing that another one may have tak
     put: async () => 'group-one',
     holds: async (group) => isOurs && group === 'group-one',
   }
-  const { rig, sales } = await bought(t, { store, outcome: async () => paid })
+  let kept = 0
+  const { rig, sales } = await bought(t, {
+    store,
+    outcome: async ({ isAccepting }) => {
+      if (isAccepting === true) kept += 1
+      return paid
+    },
+  })
   t.match(await sales.ordered(rig, item), { status: 503 })
   t.equal(sales.orders(), 0, 'no money moves')
   isOurs = true
@@ -144,8 +151,12 @@ t.test('a machine that stood still accepts nothing that another one may have tak
   sales.settle(0, true)
   t.match(await answer, { status: 503 })
   t.equal(rig.uploads.find(id), undefined, 'what another one may have found unpaid has no receipt')
-  isOurs = true
   const [open] = new Sales(rig.uploads.environment).open()
+  const before = kept
+  for (let again = 0; again < 3; again += 1)
+    t.match(open && (await rig.intake.resumeIdle(open)), { status: 503 })
+  t.equal(kept, before, 'nor does the payment stay kept for it')
+  isOurs = true
   t.match(open && (await rig.intake.resumeIdle(open)), { status: 200 })
 })
 
@@ -278,36 +289,6 @@ t.test('who takes over a sale continues it in the name of the service that began
   const sale: Sale = { payment: 'p', units: '1', bytes: 1, request: id, openedMs: 0, itemId: id }
   for (const service of [{ service: 'one' }, {}]) await selling.became({ ...sale, ...service }, true)
   t.same(names, ['one', 'two'])
-})
-
-t.test('who takes over a sale waits for its payment as long as that can settle', async (t) => {
-  let nowMs = 1e9
-  const selling = new OpenSales({
-    sales: {} as never,
-    itemLog: {} as never,
-    usdc: { outcome: async () => ({ paid: false, state: 'unknown' }) },
-    logger: silentLog,
-    clock: { ...hasty, now: () => nowMs },
-  })
-  const validUntilMs = nowMs + 300_000
-  const sale: Sale = {
-    payment: 'p',
-    units: '1',
-    bytes: 1,
-    request: id,
-    openedMs: nowMs,
-    itemId: id,
-    validUntilMs,
-  }
-  const isOpen = async (one: Sale): Promise<boolean | undefined> => {
-    const became = await selling.became(one, false)
-    return 'answer' in became ? became.isOpen : undefined
-  }
-  nowMs += 100_000
-  t.equal(await isOpen(sale), false, 'its own orders are over')
-  t.equal(await isOpen({ ...sale, isTakenOver: true }), true, 'those of a machine that stands still are not')
-  nowMs = validUntilMs + 100_000
-  t.equal(await isOpen({ ...sale, isTakenOver: true }), false)
 })
 
 t.test('what was kept is too late by either clock', async (t) => {

@@ -181,8 +181,8 @@ t.test('a look that began before a takeover states nothing to who comes after it
     open = resolve
   })
   let listed = 0
-  objects.list = async (...asked) => {
-    const page = await list(...asked)
+  objects.list = async (...words) => {
+    const page = await list(...words)
     listed += 1
     await gate
     return page
