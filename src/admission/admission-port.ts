@@ -31,7 +31,7 @@ export interface Grant {
 
 /** Not allowed: the complete answer without request id and CORS lines. */
 export interface Denial {
-  readonly status: 400 | 402 | 429 | 503
+  readonly status: 400 | 402 | 409 | 429 | 503
   readonly contentType: string
   /** Each with CRLF in front. */
   readonly lines: string

@@ -3,7 +3,7 @@ import type { CacheLimits } from '../http/response-cache.js'
 import type { Credits, Grant } from './admission-port.js'
 import type { Balance } from './bucket-table.js'
 import type { Client } from './clients.js'
-import type { SettlementClaims } from './settlement-claims.js'
+import type { ClaimOptions, SettlementClaims } from './settlement-claims.js'
 
 /** What names a resource's bucket: host, method and path, for example of a request. */
 export type Named = Pick<Request, 'method' | 'path' | 'header'>
@@ -44,7 +44,7 @@ export interface Buckets extends Credits {
   /** The key of a resource's bucket there. */
   keyOf?(named: Named): { readonly one: number; readonly two: number }
   /** Claims on settlements among the gateways that fill these buckets; absent where no other gateway can fill them. */
-  claims?(options: { readonly self: string; readonly leftMs: number }): SettlementClaims
+  claims?(options: ClaimOptions): SettlementClaims
 }
 
 export interface BucketRules {

@@ -44,6 +44,10 @@ export type CashierReply =
   | { readonly state: 'settled'; readonly tokens: number; readonly transaction: string }
   /** No money has moved, by the facilitator's answer. `reason` is one of the known codes. */
   | { readonly state: 'refused'; readonly stage: 'verify' | 'settle'; readonly reason: string }
+  /** It is bound to another beneficiary, and counts for that one. It may have moved, so nothing is offered. */
+  | { readonly state: 'elsewhere' }
+  /** Whether it has moved could not be found out, and it is not requested any more. So nothing is offered. */
+  | { readonly state: 'doubtful' }
   /** It would settle now: the answer to `look`. Its payer has signed it. */
   | { readonly state: 'good' }
   /** It is settled or being settled already: likewise. Who brings it may have read it on the chain. */

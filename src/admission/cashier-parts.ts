@@ -17,6 +17,8 @@ export interface CashierParts {
   readonly claims?: SettlementClaims
   /** Others that sell something else with the same wallet; absent: there are none. */
   readonly owners?: PaymentOwners
+  /** A payment counts for its first beneficiary alone. Absent: who calls the cashier compares what it has bought. */
+  readonly bindsBeneficiary?: true
   /** Consulted where a facilitator's refusal may be incomplete. */
   readonly witness?: Witness
   readonly kinds: Kinds

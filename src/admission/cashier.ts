@@ -3,7 +3,16 @@ import { Outage } from '../actor/outage.js'
 import { whileDiskTakes } from '../store/disk-error.js'
 import type { CashierReply, CashierRequest, PaymentOrder } from './cashier-messages.js'
 import type { CashierParts } from './cashier-parts.js'
-import { isSame, refusedReply, settledReply, spent, unsigned } from './cashier-replies.js'
+import {
+  boundElsewhere,
+  isLate,
+  isSame,
+  late,
+  refusedReply,
+  settledReply,
+  spent,
+  unsigned,
+} from './cashier-replies.js'
 import { KindsLearner } from './kinds-learner.js'
 import { Lanes } from './lanes.js'
 import { PaymentLooks } from './payment-looks.js'
@@ -92,7 +101,7 @@ export class Cashier {
     const reply = await Promise.race([settlement.outcome, late])
     timer?.cancel()
     if (this.#closed) return reply
-    return isSame(this.parts.records.find(order.payment), order) ? reply : spent
+    return this.#otherThan(order) ?? reply
   }
 
   /** The record of a payment; undefined: nothing has moved and nothing was requested. */
@@ -127,10 +136,20 @@ export class Cashier {
   /** Has the facilitator verify whether a payment would settle, unless that is known. */
   #look(order: PaymentOrder): CashierReply | Promise<CashierReply> {
     const record = this.parts.records.find(order.payment)
-    if (record !== undefined && !isSame(record, order)) return spent
+    const other = this.#otherThan(order)
+    if (other !== undefined) return other
     if (record?.state === 'failed') return refusedReply(record)
     if (record !== undefined || this.#underWay.has(order.payment)) return { state: 'made' }
+    if (isLate(order, this.parts.clock.now())) return { state: 'refused', stage: 'verify', reason: late }
     return this.#looks.verdict(order)
+  }
+
+  /** The answer where another payment with this nonce is recorded, or this one for another beneficiary. */
+  #otherThan(order: PaymentOrder): CashierReply | undefined {
+    const record = this.parts.records.find(order.payment)
+    if (!isSame(record, order)) return spent
+    const isBound = this.parts.bindsBeneficiary === true && record !== undefined
+    return isBound && record.beneficiary !== order.beneficiary ? boundElsewhere : undefined
   }
 
   /** The settlement of a payment, or the answer where there is none. A new payment waits for its turn at the facilitator. */
@@ -148,7 +167,8 @@ export class Cashier {
   #begin(order: PaymentOrder): Settlement | CashierReply {
     const { records, log } = this.parts
     const record = records.find(order.payment)
-    if (record !== undefined && !isSame(record, order)) return spent
+    const other = this.#otherThan(order)
+    if (other !== undefined) return other
     if (record?.state === 'settled' && record.credited !== false) return settledReply(record)
     if (record?.state === 'failed') return refusedReply(record)
     const leave = this.#lanes.take(order)

@@ -2,11 +2,8 @@ import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { BucketsUnreachable } from './buckets.js'
 import type { PaymentOrder } from './cashier-messages.js'
-import type { MovedOnChain, Witness, WitnessedPayment } from './chain-witness.js'
-import type { ClaimState, SettlementClaims } from './settlement-claims.js'
-
-const isOnChain = (seen: MovedOnChain): seen is `0x${string}` | 'early' =>
-  seen === 'early' || seen.startsWith('0x')
+import type { Witness, WitnessedPayment } from './chain-witness.js'
+import type { Bound, PaymentClaim, SettlementClaims } from './settlement-claims.js'
 
 export interface SharedSettlementParts {
   /** Absent: nobody else credits the same. */
@@ -16,6 +13,14 @@ export interface SharedSettlementParts {
   readonly clock: Clock
   readonly log: Log
 }
+
+/** A payment that another service took. Its transaction is '' where nobody knows it. */
+export interface TakenElsewhere extends Partial<Bound> {
+  readonly transaction: string
+}
+
+/** `pending`: another service may settle it, or has: who knows that does not answer now. Undefined: none took it. */
+export type Taken = TakenElsewhere | 'pending' | undefined
 
 /** Between two looks at what another service does. */
 const lookEveryMs = 1000
@@ -28,39 +33,59 @@ const lookEveryMs = 1000
 export class ClaimedSettlement {
   constructor(private readonly parts: SharedSettlementParts) {}
 
+  /** As `SettlementClaims.bind`; undefined: payments are not bound there; `failed`: the others were not reached. */
+  async bind(order: PaymentOrder): Promise<Bound | 'failed' | undefined> {
+    return this.#attempt(() => this.parts.claims?.bind?.(order))
+  }
+
   /** Announces a request of this service. False: the others were not reached, so nothing may be requested. */
   async claim(order: PaymentOrder): Promise<boolean> {
     return (await this.#attempt(() => this.parts.claims?.claim(order))) !== 'failed'
   }
 
   /** The settlement that this service requested moved nothing. */
-  async clear({ payment }: WitnessedPayment): Promise<void> {
+  async clear({ payment }: Pick<WitnessedPayment, 'payment'>): Promise<void> {
     await this.#attempt(() => this.parts.claims?.clear(payment))
   }
 
-  /** The transaction by which another such service took it; `pending`: one requested it; undefined: none did. */
-  async taken(order: WitnessedPayment): Promise<`0x${string}` | 'pending' | undefined> {
-    const standing = await this.#standing(order)
-    if (standing === 'pending') return 'pending'
+  /** Who has it as credited. Rejects with `BucketsUnreachable`. */
+  async beneficiaryOf({
+    payment,
+    beneficiary,
+  }: Pick<PaymentOrder, 'payment' | 'beneficiary'>): Promise<string> {
+    return (await this.parts.claims?.look(payment))?.beneficiary ?? beneficiary
+  }
+
+  /** What another such service did with it. `isUsed`: the facilitator states that its nonce is used. */
+  async taken(order: WitnessedPayment, isUsed = true): Promise<Taken> {
+    const { state, transaction, ...bound } = await this.#standing(order)
+    if (state === 'pending') return 'pending'
+    if (transaction !== undefined) return { ...bound, transaction }
+    if (state === 'nobody') {
+      if (isUsed) await this.#reportStray(order)
+      return undefined
+    }
     const seen = await this.parts.witness?.moved(order)
-    if (seen === undefined || !isOnChain(seen)) return undefined
     // It counts when its block is final: until then it is as if the other service was not done.
-    if (standing !== 'nobody') return seen === 'early' ? 'pending' : seen
-    if (seen === 'early') return undefined
+    if (seen?.startsWith('0x') === true) return { ...bound, transaction: seen }
+    if (state === 'credited') return { ...bound, transaction: '' }
+    // Only what cannot move any more was not taken. A chain that does not answer, or lags, decides nothing.
+    return seen === 'never' ? undefined : 'pending'
+  }
+
+  /** A transfer to the wallet that no service of these buckets requested. */
+  async #reportStray(order: WitnessedPayment): Promise<void> {
+    const seen = await this.parts.witness?.moved(order)
+    if (seen?.startsWith('0x') !== true) return
     this.parts.log.error(
       { payment: order.payment, transaction: seen },
       'a payment moved to this wallet that nobody who fills these buckets requested: it is not credited. ' +
         'Gateways with buckets of their own need wallets of their own',
     )
-    return undefined
   }
 
   /** The same, when the other service is done; `pending` only after `untilMs` (monotonic), or when `isOver`. */
-  async takenInTheEnd(
-    order: WitnessedPayment,
-    untilMs: number,
-    isOver: () => boolean,
-  ): Promise<`0x${string}` | 'pending' | undefined> {
+  async takenInTheEnd(order: WitnessedPayment, untilMs: number, isOver: () => boolean): Promise<Taken> {
     const { clock } = this.parts
     for (;;) {
       const taken = await this.taken(order)
@@ -71,12 +96,12 @@ export class ClaimedSettlement {
     }
   }
 
-  async #standing({ payment }: WitnessedPayment): Promise<ClaimState> {
+  async #standing({ payment }: WitnessedPayment): Promise<PaymentClaim> {
     const { claims } = this.parts
-    if (claims === undefined) return 'nobody'
+    if (claims === undefined) return { state: 'nobody' }
     const standing = await this.#attempt(() => claims.look(payment))
     // Where the claims cannot be reached, another service may be settling it.
-    return standing === undefined || standing === 'failed' ? 'pending' : standing
+    return standing === undefined || standing === 'failed' ? { state: 'pending' } : standing
   }
 
   async #attempt<T>(act: () => Promise<T> | undefined): Promise<T | 'failed' | undefined> {

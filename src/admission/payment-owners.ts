@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { isDiskError } from '../store/disk-error.js'
 import { countDiskError } from '../store/disk-errors.js'
@@ -14,9 +15,15 @@ export type Ownership = 'ours' | 'other' | 'unreachable'
 export interface PaymentOwners {
   /**
    * Durable when it resolves. The same answer each time, until `untilMs` (since 1970): it must not be possible to settle the
-   * payment after that. `beneficiary`: as in `PaymentOrder`.
+   * payment after that. `beneficiary`: as in `PaymentOrder`. `owner`: the name under which it is owned (`Bound`); absent: the
+   * present one.
    */
-  own(payment: string, untilMs: number, beneficiary: string): Promise<Ownership>
+  own(payment: string, untilMs: number, beneficiary: string, owner?: string): Promise<Ownership>
+}
+
+/** What a payment for a bucket of a gateway buys, as one word. */
+export function bucketPurposeOf(beneficiary: string): string {
+  return createHash('sha256').update(`bucket ${beneficiary}`).digest('base64url')
 }
 
 /** What is recorded of a payment. `purpose`: what it may buy there; absent: anything. */
@@ -42,8 +49,8 @@ export class RecordedOwners implements PaymentOwners {
     private readonly purposeOf: (beneficiary: string) => string | undefined = () => undefined,
   ) {}
 
-  async own(payment: string, untilMs: number, beneficiary: string): Promise<Ownership> {
-    const owner = await this.#name()
+  async own(payment: string, untilMs: number, beneficiary: string, bound?: string): Promise<Ownership> {
+    const owner = bound ?? (await this.#name())
     if (owner === undefined) return 'unreachable'
     const purpose = this.purposeOf(beneficiary)
     const decision = await this.record({

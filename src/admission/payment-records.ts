@@ -6,6 +6,8 @@ import type { PaymentOrder } from './cashier-messages.js'
 export interface PaymentRecord extends Omit<PaymentOrder, 'message' | 'signature' | 'signed' | 'asker'> {
   /** Absent in records of older releases. */
   readonly signed?: string
+  /** The name under which it was found to be ours (`PaymentOwners`). Absent in records of older releases. */
+  readonly owner?: string
   /** `asked` (the word on disk): its settlement was requested at `askedMs` (Unix time), and the money may have moved. */
   readonly state: 'asked' | 'settled' | 'failed'
   readonly askedMs: number
@@ -21,7 +23,8 @@ export interface PaymentRecord extends Omit<PaymentOrder, 'message' | 'signature
 }
 
 /** A payment as the operator sees it: no signature, nothing that could be used. `client`: the beneficiary. */
-export interface PaymentRow extends Omit<PaymentRecord, 'message' | 'digest' | 'signed' | 'beneficiary'> {
+export interface PaymentRow
+  extends Omit<PaymentRecord, 'message' | 'digest' | 'signed' | 'owner' | 'beneficiary'> {
   readonly client: string
 }
 
@@ -82,13 +85,24 @@ export class PaymentRecords {
     return name
   }
 
+  /** The name that gateways with the same Redis had in common last; undefined: none is known. */
+  commonName(): string | undefined {
+    const known = this.#own.get(nameOf('common'))
+    return known === undefined ? undefined : Buffer.from(known).toString()
+  }
+
+  /** Keeps that name for the next start. */
+  keepCommonName(name: string): void {
+    this.#environment.write(() => this.#own.put(nameOf('common'), Buffer.from(name)))
+  }
+
   find(payment: string): PaymentRecord | undefined {
     const found = this.#payments.get(nameOf(payment))
     return found === undefined ? undefined : readPaymentRecord(Buffer.from(found).toString())
   }
 
   /** Records that the settlement is about to be requested. Undefined: the table is full of payments that are still good. */
-  recordRequest(order: PaymentOrder, nowMs: number): PaymentRecord | undefined {
+  recordRequest(order: PaymentOrder & { readonly owner?: string }, nowMs: number): PaymentRecord | undefined {
     if (this.#payments.count() >= this.recordsMax) this.forget(nowMs, 64)
     if (this.#payments.count() >= this.recordsMax) return undefined
     const { signature, asker, ...facts } = order
@@ -141,7 +155,7 @@ export class PaymentRecords {
     return keys.flatMap((key) => {
       const found = this.find(Buffer.from(key.subarray(6)).toString())
       if (found === undefined) return []
-      const { message, digest, signed, beneficiary: client, ...row } = found
+      const { message, digest, signed, owner, beneficiary: client, ...row } = found
       return [{ ...row, client }]
     })
   }

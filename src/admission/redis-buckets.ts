@@ -3,6 +3,7 @@ import { Cluster, Redis } from 'ioredis'
 import type { Clock } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import { countHeld, heldBy } from '../actor/party-counts.js'
+import type { SettledPayment } from './admission-port.js'
 import { BoundedCalls } from './bounded-calls.js'
 import type { Balance } from './bucket-table.js'
 import {
@@ -19,8 +20,8 @@ import {
 } from './buckets.js'
 import type { Client, Clients } from './clients.js'
 import { type BucketCommands, bucketScripts } from './redis-scripts.js'
-import { RedisSettlementClaims, type RedisSettlementClaimsOptions } from './redis-settlement-claims.js'
-import type { SettlementClaims } from './settlement-claims.js'
+import { type ClaimsRedis, markText, RedisSettlementClaims } from './redis-settlement-claims.js'
+import type { ClaimOptions, SettlementClaims } from './settlement-claims.js'
 
 export interface RedisOptions {
   readonly endpoint: string
@@ -116,7 +117,12 @@ export class RedisBuckets implements Buckets {
     return { short: short === 1 ? 'ip' : 'resource', retrySeconds: seconds < 0 ? undefined : seconds }
   }
 
-  async credit(bucket: string, payment: string, tokens: number): Promise<'credited' | 'known'> {
+  async credit(
+    bucket: string,
+    payment: string,
+    tokens: number,
+    settled?: Pick<SettledPayment, 'transaction'>,
+  ): Promise<'credited' | 'known'> {
     const { clients } = this.parts
     const { ip, resource } = this.#rules
     const named = readResourceName(bucket)
@@ -125,17 +131,20 @@ export class RedisBuckets implements Buckets {
     const key = named === undefined ? ipKey(client?.address ?? '') : resourceKey(named)
     const rate = (named === undefined ? ip : resource).refillPerSecond
     const mark = paidKey(payment)
-    const run = (): Promise<number> => this.#redis.bucketCredit(mark, key, tokens, rate, markSeconds)
+    const text = markText({ bucket, tokens, transaction: settled?.transaction })
+    const run = (): Promise<number> => this.#redis.bucketCredit(mark, key, tokens, rate, markSeconds, text)
     const added = await this.#calls.wait(this.#isUp, run, undefined, creditTimeoutMs)
     if (added === undefined) throw new BucketsUnreachable('Redis did not answer')
     return added === 1 ? 'credited' : 'known'
   }
 
   /** The claims of the gateways that use this Redis. */
-  claims(options: RedisSettlementClaimsOptions): SettlementClaims {
-    const keysOf = (payment: string): { requested: string; paid: string } => {
-      return { requested: `${tag}:asked:${digest(payment)}`, paid: paidKey(payment) }
-    }
+  claims(options: ClaimOptions): SettlementClaims {
+    const keysOf: ClaimsRedis['keysOf'] = (payment) => ({
+      requested: `${tag}:asked:${digest(payment)}`,
+      bound: `${tag}:bound:${digest(payment)}`,
+      paid: paidKey(payment),
+    })
     const wait = <T>(run: () => Promise<T>): Promise<T | undefined> =>
       this.#calls.wait(this.#isUp, run, undefined, creditTimeoutMs)
     return new RedisSettlementClaims(

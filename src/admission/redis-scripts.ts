@@ -82,9 +82,12 @@ end
 return 1
 `
 
-/** Keys: the payment's mark, the bucket. Arguments: tokens, refill a second, seconds that the mark lasts. 1: added. */
+/**
+ * Keys: the payment's mark, the bucket. Arguments: tokens, refill a second, seconds that the mark lasts, what the mark states. 1:
+ * added. Older releases read only whether there is a mark.
+ */
 const credit = `${prelude}
-if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'EX', ARGV[3]) then return 0 end
+if not redis.call('SET', KEYS[1], ARGV[4], 'NX', 'EX', ARGV[3]) then return 0 end
 local rate = tonumber(ARGV[2])
 local lacking, paid = read(KEYS[2], rate)
 write(KEYS[2], lacking, paid + tonumber(ARGV[1]), rate)
@@ -98,29 +101,55 @@ if not known then return {} end
 return {regular(lacking, tonumber(ARGV[1])), paid}
 `
 
-/** Key: the gateways that requested a payment's settlement, each with the time. Arguments: the gateway, seconds to keep it. */
+/**
+ * Keys: what a payment is bound to, the name of all gateways that use this Redis. Arguments: the beneficiary, the name where$
+ * there is none, seconds to keep it. The first call binds. Answers the beneficiary, the name of the owner, the present name.
+ */
+const bind = `
+redis.call('SET', KEYS[2], ARGV[2], 'NX')
+local name = redis.call('GET', KEYS[2])
+redis.call('HSETNX', KEYS[1], 'beneficiary', ARGV[1])
+redis.call('HSETNX', KEYS[1], 'owner', name)
+redis.call('EXPIRE', KEYS[1], ARGV[3])
+return {redis.call('HGET', KEYS[1], 'beneficiary'), redis.call('HGET', KEYS[1], 'owner'), name}
+`
+
+/**
+ * Key: the gateways that requested a payment's settlement, each with the time and `ARGV[2]`, the seconds to keep it. Gateways of
+ * older releases take over what was requested a minute ago for whoever brings it: by this time they always wait.
+ */
 const ask = `${prelude}
-redis.call('HSET', KEYS[1], ARGV[1], whole(now))
+redis.call('HSET', KEYS[1], ARGV[1], whole(now + tonumber(ARGV[2]) * 1000))
 redis.call('EXPIRE', KEYS[1], ARGV[2])
 return 1
 `
 
-/** Key: the same. Argument: the gateway that withdraws its request. */
-const clear = `return redis.call('HDEL', KEYS[1], ARGV[1])`
+/** Keys: the same, what the payment is bound to. Argument: the gateway that withdraws its request. The last one unbinds. */
+const clear = `
+redis.call('HDEL', KEYS[1], ARGV[1])
+if redis.call('EXISTS', KEYS[1]) == 0 then redis.call('DEL', KEYS[2]) end
+return 1
+`
 
 /**
- * Keys: the same, the payment's mark. Argument: the calling gateway. -2: the payment is credited; -1: no other gateway requested
- * its settlement; else the milliseconds since the last of them did.
+ * Keys: the same two, the payment's mark. Arguments: the calling gateway, the seconds of `ask`. Answers -2: the payment is
+ * credited; -1: no other gateway requested its settlement; else the milliseconds since the last of them did. Then, each empty
+ * where there is none: the mark, the beneficiary, the owner. A request of an older release is not bound, and counts as just made.
  */
 const lookAt = `${prelude}
-if redis.call('EXISTS', KEYS[2]) == 1 then return -2 end
+local bound = redis.call('HMGET', KEYS[2], 'beneficiary', 'owner')
+local facts = {bound[1] or '', bound[2] or ''}
+local mark = redis.call('GET', KEYS[3])
+if mark then return {-2, mark, unpack(facts)} end
 local requests = redis.call('HGETALL', KEYS[1])
 local youngest = -1
 for at = 1, #requests, 2 do
-  local age = math.max(0, now - tonumber(requests[at + 1]))
+  local since = tonumber(requests[at + 1])
+  if since > now then since = since - tonumber(ARGV[2]) * 1000 end
+  local age = bound[1] and math.max(0, now - since) or 0
   if requests[at] ~= ARGV[1] and (youngest < 0 or age < youngest) then youngest = age end
 end
-return youngest
+return {youngest, '', unpack(facts)}
 `
 
 /** Key: the name of all gateways that use this Redis. Argument: what it becomes where there is none. Answers what it is. */
@@ -136,8 +165,9 @@ export const bucketScripts = {
   bucketCredit: { lua: credit, numberOfKeys: 2 },
   bucketLook: { lua: look, numberOfKeys: 1 },
   paymentAsk: { lua: ask, numberOfKeys: 1 },
-  paymentClear: { lua: clear, numberOfKeys: 1 },
-  paymentLook: { lua: lookAt, numberOfKeys: 2 },
+  paymentBind: { lua: bind, numberOfKeys: 2 },
+  paymentClear: { lua: clear, numberOfKeys: 2 },
+  paymentLook: { lua: lookAt, numberOfKeys: 3 },
   paymentHouse: { lua: house, numberOfKeys: 1 },
 }
 
@@ -145,10 +175,17 @@ export const bucketScripts = {
 export interface BucketCommands {
   bucketTake(ip: string, resource: string, ...rest: number[]): Promise<number[]>
   bucketGive(ip: string, resource: string, ...rest: number[]): Promise<number>
-  bucketCredit(mark: string, bucket: string, ...rest: number[]): Promise<number>
+  bucketCredit(mark: string, bucket: string, ...rest: (number | string)[]): Promise<number>
   bucketLook(bucket: string, ...rest: number[]): Promise<number[]>
   paymentAsk(requested: string, who: string, seconds: number): Promise<number>
-  paymentClear(requested: string, who: string): Promise<number>
-  paymentLook(requested: string, mark: string, who: string): Promise<number>
+  paymentBind(bound: string, house: string, ...rest: (number | string)[]): Promise<[string, string, string]>
+  paymentClear(requested: string, bound: string, who: string): Promise<number>
+  paymentLook(
+    requested: string,
+    bound: string,
+    mark: string,
+    who: string,
+    seconds: number,
+  ): Promise<[number, string, string, string]>
   paymentHouse(key: string, name: string): Promise<string>
 }

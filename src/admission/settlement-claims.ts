@@ -11,6 +11,21 @@ export type ClaimState =
   /** No other service requested it. */
   | 'nobody'
 
+/** What a payment is bound to, for good, by the service that requested it first. */
+export interface Bound {
+  /** As in `PaymentOrder`. */
+  readonly beneficiary: string
+  /** The name under which it is owned (`PaymentOwners`). */
+  readonly owner: string
+}
+
+/** The claim on a payment. Its beneficiary is absent where the services bind payments elsewhere (`PaymentOwners`). */
+export interface PaymentClaim extends Partial<Bound> {
+  readonly state: ClaimState
+  /** Hash, where it is credited; absent: not recorded. */
+  readonly transaction?: string
+}
+
 /**
  * Services that credit the same share which settlements they request: gateways that fill the same buckets, and payment services
  * with one ledger. That a payment moved on chain does not show where it was credited: a service with the same wallet, but other
@@ -19,10 +34,31 @@ export type ClaimState =
 export interface SettlementClaims {
   /** The name of all services that credit the same: they own a payment together (`PaymentOwners`). */
   commonName(): Promise<string>
+  /**
+   * What the payment is bound to: by this call, where nobody has bound it. Only for payments that are not on the chain: from
+   * there anybody can bring them. Absent: each payment is bound elsewhere.
+   */
+  bind?(order: PaymentOrder): Promise<Bound>
   /** Records that this service is about to request the settlement. */
   claim(order: PaymentOrder): Promise<void>
-  /** Removes the claim of this service: the settlement that it requested certainly moved nothing. */
+  /** Removes the claim of this service, whose settlement certainly moved nothing. The last one unbinds. */
   clear(payment: string): Promise<void>
   /** What the other services have claimed. */
-  look(payment: string): Promise<ClaimState>
+  look(payment: string): Promise<PaymentClaim>
+}
+
+export interface ClaimOptions {
+  /** What this gateway is called among those with its Redis; the same after a restart. */
+  readonly self: string
+  /** Longer than one attempt to settle takes: a claim that is older was left by a gateway that died. */
+  readonly leftMs: number
+  /** The common name that this gateway saw last, on its disk: a Redis that lost its data gets it again. Absent: none is kept. */
+  readonly kept?: KeptName
+}
+
+/** One name that lasts. */
+export interface KeptName {
+  find(): string | undefined
+  /** Does nothing where the disk is full. */
+  keep(name: string): void
 }

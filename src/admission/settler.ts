@@ -1,20 +1,16 @@
-import { isRefusal } from '../format/refusal.js'
-import { tryWrite } from '../store/disk-error.js'
 import { writePatiently } from '../store/patient-write.js'
 import { type CashierReply, type PaymentOrder, settleFailed } from './cashier-messages.js'
 import type { CashierParts } from './cashier-parts.js'
-import { refusedReply, settledReply, spent, usedReasons } from './cashier-replies.js'
+import { refusedReply, settledReply } from './cashier-replies.js'
 import type { MovedOnChain } from './chain-witness.js'
 import { ClaimedSettlement } from './claimed-settlement.js'
 import type { Settled } from './facilitator.js'
+import { PaymentBeginnings } from './payment-beginnings.js'
 import type { Ownership } from './payment-owners.js'
 import type { PaymentRecord } from './payment-records.js'
 
 /** Added to the end of a payment's validity, because a settlement may be mined late. */
 const graceMs = 60_000
-
-/** The owner of a payment is recorded for so long after its validity: far longer than its settlement is requested. */
-const ownedMs = 24 * 3600_000
 
 /** From where a settlement goes on. */
 interface Attempt {
@@ -37,6 +33,7 @@ const singleAttempt: Attempt = { isInDoubt: true, isSingle: true }
  */
 export class Settler {
   readonly #shared: ClaimedSettlement
+  readonly #beginnings: PaymentBeginnings
 
   /** `closing`: every wait ends with the reply `pending`; the next start goes on. */
   constructor(
@@ -44,6 +41,7 @@ export class Settler {
     private readonly closing: AbortSignal,
   ) {
     this.#shared = new ClaimedSettlement(parts)
+    this.#beginnings = new PaymentBeginnings(parts, this.#shared, closing)
   }
 
   get #closed(): boolean {
@@ -52,35 +50,13 @@ export class Settler {
 
   /** Verifies, records, settles and credits a payment. `verified`: called when its settlement is about to be requested. */
   async settle(order: PaymentOrder, verified: () => void): Promise<CashierReply> {
-    const { facilitator, records, clock, log } = this.parts
-    const answer = await facilitator.verify(order.message, order.payer)
-    if (answer.verdict === 'nothing') return { state: 'down' }
-    // A nonce that is used may have been used by a service that credits the same: then the payment counts.
-    const isUsed = answer.verdict === 'invalid' && usedReasons.has(answer.reason)
-    const taken = isUsed ? await this.#shared.taken(order) : undefined
-    if (answer.verdict === 'invalid' && taken === undefined)
-      return { state: 'refused', stage: 'verify', reason: answer.reason }
-    // Before anything is credited or waited for: anybody who reads the payment on the chain can bring it for something else.
-    const ownership = await this.#own(order)
-    if (ownership === 'other') return spent
-    if (taken === 'pending') return { state: 'pending' }
-    if (ownership === 'unreachable') return { state: 'down' }
-    if (taken === undefined && !(await this.#shared.claim(order))) return { state: 'down' }
-    if (this.#closed) return { state: 'down' }
-    const record = tryWrite(() => records.recordRequest(order, clock.now()))
-    if (record !== undefined && isRefusal(record)) {
-      // No settlement was requested yet, and no other service shall request one.
-      log.error({ reason: record.message }, 'a payment is not taken: it could not be written down')
-      if (taken === undefined) await this.#shared.clear(order)
-      return { state: 'down' }
-    }
-    if (record === undefined) {
-      log.error('the table of payments is full: new payments are refused')
-      return { state: 'down' }
-    }
-    await records.flushed()
+    const begun = await this.#beginnings.begin(order)
+    if (!('record' in begun)) return begun
     verified()
-    return taken === undefined ? this.#request(record, firstAttempt) : this.#settled(record, taken)
+    const { record, transaction } = begun
+    return transaction === undefined
+      ? this.#request(record, firstAttempt)
+      : this.#settled(record, transaction)
   }
 
   /** Goes on with a settlement that an earlier process requested: whether the money has moved is not known. */
@@ -108,10 +84,19 @@ export class Settler {
     const { payment, units, tokens, beneficiary, payer, signed, transaction = '', resource } = record
     for (let tries = 0; !this.#closed; tries += 1) {
       try {
-        await credits.credit(beneficiary, payment, tokens, { units, payer, transaction, signed })
+        const facts = { units, payer, transaction, signed }
+        const outcome = await credits.credit(beneficiary, payment, tokens, facts)
+        // Another service may have credited it, for another beneficiary where the claim was lost.
+        const credited = outcome === 'known' ? await this.#shared.beneficiaryOf(record) : beneficiary
         if (this.#closed) break
-        log.info({ payment, units, tokens, beneficiary, transaction, resource }, 'a payment was settled')
-        return settledReply(records.end(record, { credited: true }))
+        const details = { payment, units, tokens, beneficiary: credited, transaction, resource }
+        if (credited === beneficiary) log.info(details, 'a payment was settled')
+        else
+          log.error(
+            { ...details, meant: beneficiary },
+            'a payment is credited to another beneficiary already',
+          )
+        return settledReply(records.end(record, { credited: true, beneficiary: credited }))
       } catch (error) {
         log.error(
           { err: error, payment, units, beneficiary },
@@ -123,9 +108,9 @@ export class Settler {
     return { state: 'pending' }
   }
 
-  /** Whether the payment is ours to take for this, and nobody else's with the same wallet. */
-  async #own({ payment, validBefore, beneficiary }: PaymentOrder | PaymentRecord): Promise<Ownership> {
-    return (await this.parts.owners?.own(payment, validBefore * 1000 + ownedMs, beneficiary)) ?? 'ours'
+  /** What has an owner in its record was found to be ours before its settlement was requested. */
+  async #own(record: PaymentRecord): Promise<Ownership> {
+    return record.owner === undefined ? this.#beginnings.own(record) : 'ours'
   }
 
   #requestOwned(
@@ -133,9 +118,10 @@ export class Settler {
     ownership: Exclude<Ownership, 'unreachable'>,
     attempt: Attempt,
   ): Promise<CashierReply> {
-    return ownership === 'ours'
-      ? this.#request(record, attempt)
-      : this.#fail(record, 'invalid_exact_evm_nonce_already_used')
+    if (ownership === 'ours') return this.#request(record, attempt)
+    const reason = 'invalid_exact_evm_nonce_already_used'
+    // Its settlement was requested here all the same, and it may be ours by a name that is lost.
+    return attempt.isSingle ? this.#fail(record, reason) : this.#failInDoubt(record, reason, attempt)
   }
 
   /**
@@ -199,9 +185,10 @@ export class Settler {
     await this.#shared.clear(record)
     const taken = await this.#shared.takenInTheEnd(record, untilMs, () => this.#closed)
     if (this.#closed) return { state: 'pending' }
-    return taken === undefined || taken === 'pending'
-      ? this.#fail(record, reason)
-      : this.#settled(record, taken)
+    if (taken === undefined) return this.#fail(record, reason)
+    if (taken === 'pending') return this.#failInDoubt(record, reason, firstAttempt)
+    const { beneficiary = record.beneficiary, transaction } = taken
+    return this.#settled({ ...record, beneficiary }, transaction)
   }
 
   async #settled(record: PaymentRecord, transaction: string): Promise<CashierReply> {

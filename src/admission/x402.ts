@@ -7,6 +7,7 @@ import type { Request } from '../http/exchange.js'
 import { type Charge, type Denial, type Paid, type Payments, receiptLine } from './admission-port.js'
 import { authorizationDigest, signatureDigest, signerOf } from './authorization.js'
 import type { CashierReply, CashierRequest, PaymentOrder } from './cashier-messages.js'
+import { late } from './cashier-replies.js'
 import { inBase64, type Offers, type Quote } from './payment-offer.js'
 import type { Paywall } from './paywall.js'
 import { isUnreadable, type Presented, paymentOf, type ReadPayment } from './presented.js'
@@ -31,9 +32,6 @@ export interface Fault {
 
 /** Who gets what is paid, and who sends the request. */
 type Who = Pick<PaymentOrder, 'beneficiary' | 'asker'>
-
-/** Facilitators refuse what has less than 6 seconds left; the request takes some of them. */
-const marginSeconds = 8
 
 /** The longest validity that is taken: a record is kept while its payment could settle. Stock clients sign 5 minutes. */
 const validMaxSeconds = 24 * 3600
@@ -164,8 +162,12 @@ export class X402 implements Payments {
   #denied(ordered: OrderedPayment, reply: Exclude<CashierReply, { state: 'settled' | Looked }>): Denial {
     if (reply.state === 'busy')
       return plain(503, 'payment_service_unavailable', 'busy: retry with the same payment', 1, unrequested)
-    if (reply.state !== 'refused') this.#outcomes[reply.state].add(1)
+    if (reply.state === 'pending' || reply.state === 'down') this.#outcomes[reply.state].add(1)
     switch (reply.state) {
+      case 'elsewhere':
+      case 'doubtful':
+        this.#outcomes.refused.add(1)
+        return reply.state === 'elsewhere' ? usedElsewhere : undecided
       case 'refused': {
         const { read, order } = ordered
         const { stage, reason } = reply
@@ -210,9 +212,8 @@ export class X402 implements Payments {
         asset.toLowerCase() === usdc.address.toLowerCase() && payTo.toLowerCase() === options.wallet
       if (!same || amount !== value) return wrong('invalid_payment_requirements')
     }
-    if (Number(validBefore) < now + marginSeconds || Number(validBefore) > now + validMaxSeconds) {
-      return wrong('invalid_exact_evm_payload_authorization_valid_before')
-    }
+    // Whether its time is over is seen by the cashier: it may have been settled in its time.
+    if (Number(validBefore) > now + validMaxSeconds) return wrong(late)
     return Number(validAfter) >= now
       ? wrong('invalid_exact_evm_payload_authorization_valid_after')
       : undefined
@@ -299,7 +300,7 @@ const unrequested = { requested: false }
 
 /** An answer without an offer: a client that gets one would sign again. */
 function plain(
-  status: 400 | 429 | 503,
+  status: 400 | 409 | 429 | 503,
   error: string,
   message: string,
   retrySeconds?: number,
@@ -314,6 +315,19 @@ function plain(
     reason: `${error}: ${message}`,
   }
 }
+
+/** Without the beneficiary: who brings the payment may have read it on the chain. */
+const usedElsewhere = plain(
+  409,
+  'payment_already_used',
+  'the payment was made for another client or bucket, and counts there',
+)
+
+const undecided = plain(
+  409,
+  'settlement_unknown',
+  'whether this payment was made could not be found out: ask the operator before you pay again',
+)
 
 /** The cashier's thread did not answer: the payment may have been settled. */
 const cashierAway = plain(503, 'payment_service_unavailable', 'retry with the same payment', 1)

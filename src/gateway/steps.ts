@@ -70,7 +70,7 @@ export const steps = {
     reads: 'id, hints, ranges; the sources in order, after the first token was taken',
     waits: true,
     after: ['locate', 'guard', 'manifest', 'plan'],
-    answers: [400, 402, 404, 416, 429, 451, 499, 502, 503, 504],
+    answers: [400, 402, 404, 409, 416, 429, 451, 499, 502, 503, 504],
   },
   plan: {
     file: 'src/gateway/plan.ts',
@@ -84,7 +84,7 @@ export const steps = {
     reads: 'client, resource, planned bytes; buckets, payments',
     waits: true,
     after: ['plan'],
-    answers: [400, 402, 429, 499, 503],
+    answers: [400, 402, 409, 429, 499, 503],
   },
   head: {
     file: 'src/gateway/head.ts',

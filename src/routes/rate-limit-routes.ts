@@ -196,7 +196,8 @@ async function topUp(
   if (paying !== undefined) {
     const paid = await paying
     if (isDenial(paid)) {
-      if (paid.status === 503) return { status: 503, body: failed(paid.reason), lines: paid.lines }
+      const { status } = paid
+      if (status === 503 || status === 409) return { status, body: failed(paid.reason), lines: paid.lines }
       return { status: 402, body: failed(paid.reason), lines: paid.lines.replace(noStore, '') }
     }
     const { tokens: tokensAdded, amount: paymentAmount, multiplier: multiplierApplied } = paid

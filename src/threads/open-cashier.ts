@@ -15,8 +15,9 @@ import { ChainWitness } from '../admission/chain-witness.js'
 import { excluding } from '../admission/excluding.js'
 import { Facilitator } from '../admission/facilitator.js'
 import { openBuckets } from '../admission/open-buckets.js'
-import { RecordedOwners } from '../admission/payment-owners.js'
+import { bucketPurposeOf, RecordedOwners } from '../admission/payment-owners.js'
 import { PaymentRecords } from '../admission/payment-records.js'
+import type { KeptName } from '../admission/settlement-claims.js'
 import { usdcOf } from '../admission/usdc.js'
 import { ExcludedSenders } from '../payment/books/excluded-senders.js'
 import {
@@ -25,6 +26,7 @@ import {
   RemoteUsdc,
   usdcByMessages,
 } from '../payment/links/credits-messages.js'
+import { tryWrite } from '../store/disk-error.js'
 import { type CdpKey, offerOptions, paymentsFolder, rpcOf } from './cashier-options.js'
 import { bucketRules, clientsOf } from './client-options.js'
 import type { EdgeGiven } from './edge-given.js'
@@ -87,16 +89,17 @@ export async function openCashier(given: CashierGiven): Promise<OpenThread> {
   const { rpc } = rpcOf(settings, network)
   const witness = rpc && new ChainWitness({ ...rpc, usdc, wallet, limitMs: verifyMs }, systemClock)
   const records = new PaymentRecords(paymentsFolder(settings))
-  const claims = buckets.claims?.({ self: records.name(), leftMs: 2 * settleMs })
+  const claims = buckets.claims?.({ self: records.name(), leftMs: 2 * settleMs, kept: keptIn(records) })
   const service = paymentServiceOf(given, verifyMs)
   const commonName = async (): Promise<string> => (await claims?.commonName()) ?? records.name()
   const desk = service && usdcByMessages(service.ask)
-  const owners = desk && new RecordedOwners((order) => desk.own(order), commonName)
+  const owners = desk && new RecordedOwners((order) => desk.own(order), commonName, bucketPurposeOf)
   const excluded = new ExcludedSenders(settings.exclusions.excludedSenders)
   const cashier = new Cashier({
     records,
     facilitator: excluding(facilitator, (payer) => excluded.has(payer)),
     credits: buckets,
+    bindsBeneficiary: true,
     ...(claims === undefined ? {} : { claims }),
     ...(witness === undefined ? {} : { witness }),
     ...(owners === undefined ? {} : { owners }),
@@ -116,6 +119,14 @@ export async function openCashier(given: CashierGiven): Promise<OpenThread> {
       await service?.close()
       await close()
     },
+  }
+}
+
+/** The common name of gateways, on this disk. */
+function keptIn(records: PaymentRecords): KeptName {
+  return {
+    find: () => records.commonName(),
+    keep: (name) => void tryWrite(() => records.keepCommonName(name)),
   }
 }
 

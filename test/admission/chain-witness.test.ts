@@ -44,7 +44,12 @@ t.test('a payment in a block that is not final has not moved yet', async (t) => 
   const { chain, witness, order } = await scene(t, 3)
   const shared = new ClaimedSettlement({
     witness,
-    claims: { commonName: async () => 'house', claim: none, clear: none, look: async () => 'left' },
+    claims: {
+      commonName: async () => 'house',
+      claim: none,
+      clear: none,
+      look: async () => ({ state: 'left' }),
+    },
     clock: systemClock,
     log: silentLog,
   })
@@ -56,7 +61,7 @@ t.test('a payment in a block that is not final has not moved yet', async (t) => 
   }
   chain.tip = use.block + 2
   t.equal(await witness.moved(order), use.transaction)
-  t.equal(await shared.taken(order as never), use.transaction)
+  t.same(await shared.taken(order as never), { transaction: use.transaction })
   t.equal(await witness.moved({ ...order, units: '1001' }), 'never', 'its nonce paid something else')
   chain.isLagging = true
   t.equal(await witness.moved(order), 'unknown', 'a node without the receipt decides nothing')

@@ -74,7 +74,7 @@ export interface ShopOptions {
   readonly clock?: Clock
   readonly multiplier?: number
   readonly authorizing?: Authorizing
-  readonly witness?: Witness
+  readonly witness?: Witness | undefined
   readonly claims?: SettlementClaims
   readonly owners?: PaymentOwners
   readonly paywall?: Partial<PaywallOptions>
@@ -115,6 +115,7 @@ export async function openShop(t: Test, options: ShopOptions): Promise<Shop> {
     records,
     facilitator,
     credits: purse,
+    bindsBeneficiary: true,
     kinds,
     clock,
     log: silentLog,

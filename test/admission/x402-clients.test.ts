@@ -165,7 +165,7 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
         commonName: async () => 'house',
         claim: none,
         clear: none,
-        look: async () => 'left' as const,
+        look: async () => ({ state: 'left' as const }),
       }
       const careful = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness, claims })
       const buyer = await chain.account({ units: 5000n })
@@ -202,9 +202,10 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
       careful.purse.tokens.clear()
       shop.purse.tokens.clear()
       const poor = await chain.account({ units: 5n })
-      t.equal(
-        (await get(`${careful.url}/20000000`, await payment(poor, 1, { to: payee, value: '2000' }))).status,
-        402,
+      t.match(
+        await get(`${careful.url}/20000000`, await payment(poor, 1, { to: payee, value: '2000' })),
+        { status: 503, error: 'settlement_pending' },
+        'who has requested it may settle it still',
       )
       const ask = {
         payment: `84532:${buyer.address}:0x${'00'.repeat(32)}`,
@@ -233,7 +234,7 @@ t.test('on a chain', { skip: binary === undefined && 'anvil is not installed' },
       commonName: async () => 'house',
       claim: none,
       clear: none,
-      look: async () => 'left' as const,
+      look: async () => ({ state: 'left' as const }),
     }
     const careful = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness, claims })
     const alone = await openShop(t, { facilitatorUrl: facilitator.url, wallet: payee, witness })

@@ -120,7 +120,8 @@ t.test('a payment settles and credits once, however often and from wherever it i
     t.match(receipt, { success: true, network: version === 1 ? 'base-sepolia' : 'eip155:84532' })
     t.match(receipt.transaction, /^0x[0-9a-f]{64}$/)
     const again = await get(`${shop.url}/9999000`, { ...headers, 'x-client': 'a thief' })
-    t.equal(again.status, 402, 'a thief who saw the header gets nothing')
+    t.match(again, { status: 409, error: 'payment_already_used' }, 'a thief who saw the header gets nothing')
+    t.notMatch(again.text, /accepts/)
     t.equal(facilitator.count('settle') - before, 1)
   }
   t.equal(taken(), 2000n)
@@ -332,7 +333,9 @@ t.test('an answer that never comes is given up, and said to be doubtful', async 
   }
   const headers = await payment(payer, 1, { to: payee })
   await get(`${shop.url}/file`, headers)
-  t.equal((await untilDecided(shop, headers)).status, 402, 'never served unpaid')
+  const decided = await untilDecided(shop, headers)
+  t.match(decided, { status: 409, error: 'settlement_unknown' }, 'never served unpaid, nor offered again')
+  t.notMatch(decided.text, /accepts/)
   t.match(shop.records.recent(1), [{ state: 'failed', doubtful: true }])
 })
 

@@ -1,7 +1,7 @@
 import { BucketsUnreachable } from '../../admission/buckets.js'
 import type { PaymentOrder } from '../../admission/cashier-messages.js'
 import { type PaymentRecord, paymentRecordText, readPaymentRecord } from '../../admission/payment-records.js'
-import type { ClaimState, SettlementClaims } from '../../admission/settlement-claims.js'
+import type { PaymentClaim, SettlementClaims } from '../../admission/settlement-claims.js'
 import type { Fence } from '../../ledger/lead.js'
 import {
   commitTriesMax,
@@ -92,15 +92,16 @@ export class SharedSettlements implements SettlementClaims {
     })
   }
 
-  look(payment: string): Promise<ClaimState> {
-    return reachable(async () => {
-      if ((await this.ledger.transfer(usdcTransferId(payment))) !== undefined) return 'credited'
+  look(payment: string): Promise<PaymentClaim> {
+    return reachable(async (): Promise<PaymentClaim> => {
+      const credited = await this.ledger.transfer(usdcTransferId(payment))
+      if (credited !== undefined) return { state: 'credited', transaction: credited.reference }
       const byOthers = (await this.ledger.records(kind, `${payment} `, '', pageMax))
         .map(read)
         .filter(({ asker }) => asker !== this.self)
-      if (byOthers.length === 0) return 'nobody'
+      if (byOthers.length === 0) return { state: 'nobody' }
       const youngestMs = Math.max(...byOthers.map(({ record }) => record.askedMs))
-      return this.now() - youngestMs < this.options.leftMs ? 'pending' : 'left'
+      return { state: this.now() - youngestMs < this.options.leftMs ? 'pending' : 'left' }
     })
   }
 

@@ -1,8 +1,11 @@
 import { isDenial, type SettledPayment } from '../../admission/admission-port.js'
+import { isOfContract } from '../../admission/lanes.js'
 import { resourceOf } from '../../admission/payment-offer.js'
+import { isUnreadable, paymentName, paymentOf } from '../../admission/presented.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
 import { isRejected, type MoneyLedger } from '../../ledger/ledger-port.js'
+import type { Transfer } from '../../ledger/transfer.js'
 import type { Accounts } from '../books/accounts.js'
 import { accountOf } from '../books/wallets.js'
 import { isDenied, type UsdcAnswer } from '../credits-port.js'
@@ -56,16 +59,39 @@ export class X402TopUps {
     asker: string,
     address: string,
   ): Promise<X402Credited | UsdcAnswer | undefined> {
-    const taking = this.processor.x402.topUp(request, address, asker)
+    const taking = (await this.#taken(request, address)) ?? this.processor.x402.topUp(request, address, asker)
     if (taking === undefined) return undefined
     const paid = await taking
+    if ('transaction' in paid || 'json' in paid) return paid
     if (isDenial(paid)) return answerOfDenial(paid)
     const transfer = await this.parts.ledger.transfer(usdcTransferId(paid.payment))
     if (transfer === undefined) throw new Error(`the payment ${paid.payment} is settled and not credited`)
-    if (transfer.credit !== accountOf(await this.parts.accounts.wallets.resolve(address)))
+    return this.#credited(transfer, paid, address)
+  }
+
+  /** What a payment that its payer has signed has credited already, here or at another service with this ledger. */
+  async #taken(request: Request, address: string): Promise<X402Credited | UsdcAnswer | undefined> {
+    const read = paymentOf(request)
+    if (read === undefined || isUnreadable(read)) return undefined
+    const payment = paymentName(read)
+    const { x402 } = this.processor
+    if (payment === undefined || !(isOfContract(read) || x402.isSignedByPayer(read))) return undefined
+    const transfer = await this.parts.ledger.transfer(usdcTransferId(payment))
+    if (transfer === undefined) return undefined
+    const { reference: transaction, about } = transfer
+    const payer = about.senderAddress ?? about.payer ?? ''
+    const lines = x402.receipt(read.version, { success: true, transaction, payer })
+    return this.#credited(transfer, { payment, lines }, address)
+  }
+
+  async #credited(
+    { credit, amount, reference: transaction }: Transfer,
+    { payment, lines }: Pick<X402Credited, 'payment' | 'lines'>,
+    address: string,
+  ): Promise<X402Credited | UsdcAnswer> {
+    if (credit !== accountOf(await this.parts.accounts.wallets.resolve(address)))
       return { status: 400, json: { error: 'The payment has topped up another wallet' }, lines: '' }
-    const { amount, reference } = transfer
-    return { payment: paid.payment, transaction: reference, winc: String(amount), lines: paid.lines }
+    return { payment, transaction, winc: String(amount), lines }
   }
 
   /** Puts settled money into the wallet that it tops up. Called by `creditSettled` until it does not throw. */

@@ -20,6 +20,7 @@ const skip = postgresFolder === undefined ? 'no PostgreSQL here' : false
 const wallet = `${'W'.repeat(42)}A`
 const path = `/v1/x402/top-up/arweave/${wallet}`
 const value = '5000000'
+const hourMs = 3600_000
 /** Longer than a service is given to settle, and less than a payment is good for. */
 const longMs = 2 * 60_000
 
@@ -157,6 +158,23 @@ t.test('died, and the payer brings the payment to the other one', { skip }, asyn
 })
 
 const strangers = `${'S'.repeat(42)}A`
+
+t.test('credited by one: the other answers so without the chain, and after its time', { skip }, async (t) => {
+  const scene = await town(t, false)
+  const [one, other] = [await scene.open(), await scene.open()]
+  const headers = await scene.pay()
+  const paid = await one.post(path, '', headers)
+  t.equal(paid.status, 200, paid.text)
+  const { creditsGranted, txHash } = paid.json as Readonly<Record<string, string>>
+  for (const ms of [0, hourMs]) {
+    other.setTime(Date.now() + ms)
+    const again = await other.post(path, '', headers)
+    t.equal(again.status, 200, again.text)
+    t.match(again.json, { creditsGranted, txHash, balance: creditsGranted })
+    t.equal((await other.post(`/v1/x402/top-up/arweave/${strangers}`, '', headers)).status, 400)
+  }
+  t.strictSame((await other.ledger.check()).faults, [])
+})
 for (const withChain of [false, true])
   t.test(
     `left, and a stranger brings it for himself${withChain ? ', when it is on the chain' : ''}`,
@@ -205,7 +223,6 @@ t.test(
   },
 )
 
-const hourMs = 3600_000
 for (const [hours, at] of [
   [1, 'soon'],
   [20, 'late'],
