@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { type AddressInfo, createServer } from 'node:net'
 import t from 'tap'
@@ -551,6 +552,8 @@ t.test('bodies that one client reads slowly leave sockets to the gateway for oth
   const clock = new HandClock()
   const source = gateways([server.url], true, 30_000, 2000, clock)
   const ending = new AbortController()
+  // All requests of this test share it, while those of the program have one each.
+  setMaxListeners(0, ending.signal)
   const opened: (Found | Refusal)[] = []
   const greedy = Array.from({ length: 64 }, () =>
     source.open(wanted({ client: '10.0.0.1' }), ending.signal).then((found) => opened.push(found)),
