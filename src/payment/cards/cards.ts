@@ -251,14 +251,14 @@ export class Cards {
     event: CardEvent & { kind: 'paid' },
   ): Promise<boolean> {
     const { ledger, now, promotions, wallets } = this.parts
-    if (quote.state === 'refunding') return this.#refundQuote(stored, quote)
-    if (quote.state !== 'open') return true
+    if (quote.state !== 'open' && quote.state !== 'refunding') return true
     const { payment } = event
     const taken = await ledger.record(takenKind, payment)
     if (taken !== undefined) {
       const next: CardQuote = { ...quote, state: 'disputed', payment, why: JSON.parse(taken.value) as string }
       return !isRejected(await ledger.commit({ transfers: [], records: ended(stored, next) }))
     }
+    if (quote.state === 'refunding') return this.#refundQuote(stored, quote)
     // The time of the charge counts, not that of the event: the service may have been down meanwhile.
     const isLate = quote.expiresMs + graceMs < (event.paidMs ?? now())
     const isOther = event.amount !== quote.amount || event.currency !== quote.currency

@@ -33,8 +33,10 @@ export interface TopUp {
 }
 
 export const topUpKind = 'topup'
-/** Names of the payments that each recheck looks at: pending ones, and credited ones that are not deep enough to be sure. */
+/** Names of the payments that are looked at again: pending ones, and credited ones that are not deep enough to be sure. */
 export const watchedKind = 'topup-watched'
+/** Names of those among them that were seen in a block. */
+export const minedKind = 'topup-mined'
 
 /** The key of a payment's record. */
 export function topUpKey(chain: string, id: string): string {

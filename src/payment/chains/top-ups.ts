@@ -1,7 +1,7 @@
 import type { Clock } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import { StrangersQuestions } from '../../admission/strangers-questions.js'
-import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
 import {
   type CommitOutcome,
   isRejected,
@@ -15,7 +15,15 @@ import { accountOf } from '../books/wallets.js'
 import type { TokenName } from '../prices/rates.js'
 import { PaymentTerms, type PaymentTermsParts, type Unpayable } from './payment-terms.js'
 import type { ChainReader, SeenPayment } from './seen-payment.js'
-import { encodeTopUp, topUpKind as kind, readTopUp, type TopUp, topUpKey, watchedKind } from './top-up.js'
+import {
+  encodeTopUp,
+  topUpKind as kind,
+  minedKind,
+  readTopUp,
+  type TopUp,
+  topUpKey,
+  watchedKind,
+} from './top-up.js'
 import { WatchedTopUps } from './watched-top-ups.js'
 
 /** The result of a reported payment. */
@@ -41,12 +49,6 @@ const knownTurns = { perSecond: 20, burst: 40, eachPerMinute: 240 }
 
 /** The result of a payment's first report. With `status`: the id is no payment to this service. */
 type FirstReport = Extract<TopUpOutcome, { readonly topUp: TopUp } | { readonly status: number }>
-
-const crowded = refuse(
-  'busy',
-  'self',
-  'too many transactions wait for a block: report it again when it is in one',
-)
 
 /** Payments on chains: reported by clients, credited once when deep enough, taken back where the chain loses them. */
 export class TopUps {
@@ -107,13 +109,13 @@ export class TopUps {
     if ('wrong' in seen) return { status: 400, text: seen.wrong }
     const made = await this.#terms.atReport(token, reader.chain, id, seen)
     if (!('state' in made)) return made
-    const isUnmined = seen.height === undefined && !seen.isFinal
-    if (isUnmined && !this.#watched.hasRoom(reader.chain, made.sender)) return crowded
     const change = { kind, key, value: encodeTopUp(made), expected: 0 }
-    const outcome = await this.parts.ledger.commit({ transfers: [], records: [change, watched(key)] })
+    const outcome = await this.parts.ledger.commit({
+      transfers: [],
+      records: [change, ...watched(key, seen)],
+    })
     // The only condition is that there is no record: where it fails, another request reported the payment at the same time.
     const isFirst = !isRejected(outcome)
-    if (isFirst && isUnmined) this.#watched.added(reader.chain, made.sender)
     const stored = await this.parts.ledger.record(kind, key)
     if (stored === undefined) throw new Error(`the payment ${key} is not kept`)
     return { topUp: await this.#applySeen(stored, seen), isNew: isFirst }
@@ -146,7 +148,7 @@ export class TopUps {
       if ('wrong' in seen) return { status: 400, text: seen.wrong }
       const made = await this.#terms.atReport(token, chain, id, seen)
       if (!('state' in made)) return made
-      const topUp = await this.#replace(stored, { ...made, timesCredited }, [watched(stored.key)])
+      const topUp = await this.#replace(stored, { ...made, timesCredited }, watched(stored.key, seen))
       const now = await this.parts.ledger.record(kind, stored.key)
       return { topUp: now === undefined ? topUp : await this.#applySeen(now, seen), isNew: true }
     })
@@ -216,13 +218,7 @@ export class TopUps {
     const noted = readTopUp(stored)
     if (noted.state === 'credited') return this.#keepCredited(stored, noted, seen)
     if (noted.state === 'failed') return noted
-    if (!seen.isFinal) {
-      const { height } = seen
-      // From now on each round looks at it.
-      return noted.height === undefined && height !== undefined
-        ? this.#replace(stored, { ...noted, height })
-        : noted
-    }
+    if (!seen.isFinal) return this.#keepPending(stored, noted, seen)
     const due = await this.#terms.whenFinal(noted, seen)
     // The oracles do not answer: the next look tries again.
     if (isRefusal(due)) return noted
@@ -235,6 +231,15 @@ export class TopUps {
     return credited
   }
 
+  /** A payment that is not deep enough. One that no block has is given up after a day, as one that no node has. */
+  #keepPending(stored: LedgerRecord, topUp: TopUp, seen: SeenPayment): Promise<TopUp> | TopUp {
+    const { height } = seen
+    if (topUp.height !== undefined) return topUp
+    if (height !== undefined) return this.#replace(stored, { ...topUp, height }, watched(stored.key, seen))
+    if (this.parts.clock.now() - topUp.createdMs < awaitedMs || topUp.timesCredited > 0) return topUp
+    return this.#replace(stored, { ...topUp, state: 'failed', why: 'not_found' })
+  }
+
   /** Checks a credited payment: one that is another transaction now, or in no block, is taken back or noted as missing. */
   async #keepCredited(stored: LedgerRecord, topUp: TopUp, seen: SeenPayment): Promise<TopUp> {
     const isAnother = this.#terms.difference(topUp, seen) !== undefined
@@ -242,7 +247,7 @@ export class TopUps {
     if (isAnother || (!seen.isFinal && seen.height === undefined)) return this.#noteMissing(stored, topUp)
     if (topUp.missingMs !== undefined) return this.#replace(stored, withoutMissing(topUp))
     if (seen.isBeyondWatching)
-      await this.parts.ledger.commit({ transfers: [], records: [unwatched(stored.key)] })
+      await this.parts.ledger.commit({ transfers: [], records: unwatched(stored.key) })
     return topUp
   }
 
@@ -267,7 +272,7 @@ export class TopUps {
         changed(stored, { ...credited, wallet }),
         historyRecord(wallet, clock.now(), transferId),
         dayRecord(topUpDayKind, clock.now(), stored.key),
-        ...(seen.isBeyondWatching ? [unwatched(stored.key)] : []),
+        ...(seen.isBeyondWatching ? unwatched(stored.key) : watched(stored.key, seen)),
       ],
     }))
     return this.#committed(outcome, stored.key, { ...credited, wallet })
@@ -302,7 +307,7 @@ export class TopUps {
 
   /** Commits the record of a payment as it is now, with further records. No credits are moved. */
   async #replace(stored: LedgerRecord, next: TopUp, extra: readonly RecordChange[] = []): Promise<TopUp> {
-    const ending = next.state === 'failed' ? [unwatched(stored.key)] : []
+    const ending = next.state === 'failed' ? unwatched(stored.key) : []
     const records = [changed(stored, next), ...extra, ...ending]
     return this.#committed(await this.parts.ledger.commit({ transfers: [], records }), stored.key, next)
   }
@@ -326,10 +331,12 @@ function withoutMissing({ missingMs, ...topUp }: TopUp): TopUp {
   return topUp
 }
 
-function watched(key: string): RecordChange {
-  return { kind: watchedKind, key, value: '1' }
+/** From now on it is looked at again, in each round where it is in a block. */
+function watched(key: string, { height }: SeenPayment): readonly RecordChange[] {
+  const change: RecordChange = { kind: watchedKind, key, value: '1' }
+  return height === undefined ? [change] : [change, { ...change, kind: minedKind }]
 }
 
-function unwatched(key: string): RecordChange {
-  return { kind: watchedKind, key, value: undefined }
+function unwatched(key: string): readonly RecordChange[] {
+  return [watchedKind, minedKind].map((names) => ({ kind: names, key, value: undefined }))
 }

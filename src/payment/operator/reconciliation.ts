@@ -175,9 +175,10 @@ export class Reconciler {
     const before = await cards.find(quoteId)
     if (before === undefined) return this.#unquoted(taken, found)
     try {
-      if (before.state === 'refunding' || (before.state === 'open' && !isRefunded))
+      const isRefunding = before.state === 'refunding'
+      if (isRefunding ? !isDisputed : before.state === 'open' && !isRefunded)
         await cards.handle({ kind: 'paid', quoteId, payment, amount, currency, paidMs })
-      if (before.state === 'paid' && isDisputed)
+      if ((isRefunding || before.state === 'paid') && isDisputed)
         await cards.handle({ kind: 'disputed', quoteId, payment, reason: 'found by comparing' })
     } catch (error) {
       log.error({ err: error, payment }, 'a card payment that was found by comparing could not be recorded')

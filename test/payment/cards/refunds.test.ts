@@ -102,3 +102,18 @@ t.test(
     t.equal(await credited(), undefined)
   },
 )
+
+t.test('a payment that is disputed before its refund is confirmed is not sent back, too', async (t) => {
+  const made = await refundRig(t)
+  const { rig, refunds, begin, report, credited } = made
+  const { quote, amount } = await begin()
+  made.isUp = false
+  t.ok((await report(quote, amount + 1)) >= 500)
+  // A dispute names the payment only.
+  const dispute = { kind: 'disputed', quoteId: '', payment: `of-${quote}`, reason: 'fraudulent' }
+  t.equal((await rig.post('/v1/stripe-webhook', JSON.stringify(dispute))).status, 200)
+  made.isUp = true
+  t.equal(await report(quote, amount + 1), 200)
+  t.equal(refunds.length, 1)
+  t.equal(await credited(), undefined)
+})
