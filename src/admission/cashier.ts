@@ -125,6 +125,15 @@ export class Cashier {
     return this.#closed ? undefined : this.parts.records.find(payment)
   }
 
+  /** Credits a settled payment again, whose credit is lost. Resolves when that is done, or when the cashier closes first. */
+  async creditAgain(payment: string): Promise<void> {
+    const record = this.parts.records.find(payment)
+    if (this.#closed || record?.state !== 'settled') return
+    const { outcome } =
+      this.#underWay.get(payment) ?? this.#track(payment, Promise.resolve(), this.#settler.credit(record))
+    await outcome
+  }
+
   /** Stops; settlements that are under way are resumed at the next start. */
   async close(): Promise<void> {
     this.#closing.abort()

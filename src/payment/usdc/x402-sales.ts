@@ -28,6 +28,7 @@ import {
 } from '../credits-port.js'
 import type { Prices } from '../prices/prices.js'
 import type { Quotes } from '../prices/quotes.js'
+import { creditedTransfer } from './credited-transfer.js'
 import { acceptedElsewhere, FirstSales, saleFactsOf } from './first-sales.js'
 import { OfferedPrices } from './offered-prices.js'
 import type { OwnedPayments } from './owned-payments.js'
@@ -159,8 +160,7 @@ export class X402Sales implements UsdcPort {
     if (isRefusal(quote)) return quote
     const paid = await this.processor.x402.settle(read, quote, buyerOf(order, read))
     if (isDenial(paid)) return answerOfDenial(paid)
-    const transfer = await this.parts.ledger.transfer(usdcTransferId(paid.payment))
-    if (transfer === undefined) throw new Error(`the payment ${paid.payment} is settled and not credited`)
+    const transfer = await creditedTransfer(this.parts.ledger, () => this.processor.cashier, paid.payment)
     return this.#receivedBy(transfer, order, read as Presented)
   }
 

@@ -10,6 +10,7 @@ import type { Accounts } from '../books/accounts.js'
 import { accountOf } from '../books/wallets.js'
 import { isDenied, type UsdcAnswer } from '../credits-port.js'
 import type { Quotes } from '../prices/quotes.js'
+import { creditedTransfer } from './credited-transfer.js'
 import { usdcSource, usdcTransferId } from './usdc-transfers.js'
 import { answerOfDenial, type X402Processor } from './x402-processor.js'
 
@@ -64,8 +65,7 @@ export class X402TopUps {
     const paid = await taking
     if ('transaction' in paid || 'json' in paid) return paid
     if (isDenial(paid)) return answerOfDenial(paid)
-    const transfer = await this.parts.ledger.transfer(usdcTransferId(paid.payment))
-    if (transfer === undefined) throw new Error(`the payment ${paid.payment} is settled and not credited`)
+    const transfer = await creditedTransfer(this.parts.ledger, () => this.processor.cashier, paid.payment)
     return this.#credited(transfer, paid, address)
   }
 

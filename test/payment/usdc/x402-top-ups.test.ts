@@ -1,8 +1,12 @@
 import t from 'tap'
+import { systemClock } from '../../../src/actor/clock.js'
+import { EmbeddedLedger } from '../../../src/ledger/embedded.js'
 import { newAccount, payee } from '../../admission/scene.js'
+import { scriptedFacilitator } from '../../admission/scripted-facilitator.js'
 import { payment } from '../../admission/shop.js'
 import { eventually } from '../../eventually.js'
-import type { PaymentRig } from '../rig.js'
+import { scratch } from '../../scratch.js'
+import { type PaymentRig, paymentRig } from '../rig.js'
 import { usdcScene } from './usdc-scene.js'
 
 interface Offer {
@@ -95,4 +99,37 @@ t.test('an answer that was lost after the money moved is made good for', async (
   t.ok(isLost)
   const quoted = (await rig.get('/v1/price/base-usdc/5000000')).json as { winc: string }
   t.match((await rig.get(`/v1/balance?address=${wallet}`)).json, { winc: quoted.winc })
+})
+
+t.test('what a ledger with older data has lost is credited again by the records', async (t) => {
+  const facilitator = await scriptedFacilitator(t)
+  const payer = newAccount()
+  facilitator.balances.set(payer.address.toLowerCase(), 100_000_000n)
+  const x402 = {
+    network: 'base-sepolia',
+    wallet: payee.toLowerCase(),
+    facilitatorUrl: facilitator.url,
+    protocol: 'http',
+    verifyMs: 30_000,
+    settleMs: 30_000,
+    recordsPath: scratch('x402-records'),
+  } as const
+  const open = async (): Promise<PaymentRig> => {
+    const ledger = new EmbeddedLedger({ path: scratch('ledger'), clock: systemClock })
+    const rig = await paymentRig(t, { ledger, x402 })
+    rig.setTime(Date.now())
+    return rig
+  }
+  const first = await open()
+  const headers = await payment(payer, 1, { to: payee, value: '5000000' })
+  t.equal((await first.post(path, '', headers)).status, 200)
+  const winc = await wincOf(first)
+  t.ok(winc > 0n)
+  await first.service.close()
+  const older = await open()
+  t.equal(await wincOf(older), 0n)
+  for (const turn of [1, 2]) t.equal((await older.post(path, '', headers)).status, 200, `turn ${turn}`)
+  t.equal(await wincOf(older), winc)
+  t.equal(facilitator.count('settle'), 1)
+  t.strictSame((await older.ledger.check()).faults, [])
 })
