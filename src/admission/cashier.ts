@@ -157,7 +157,9 @@ export class Cashier {
   #otherThan(order: PaymentOrder): CashierReply | undefined {
     const record = this.parts.records.find(order.payment)
     if (!isSame(record, order)) return spent
-    const isBound = this.parts.bindsBeneficiary === true && record !== undefined
+    // What certainly moved nothing counts nowhere.
+    const mayCount = record !== undefined && (record.state !== 'failed' || record.doubtful === true)
+    const isBound = this.parts.bindsBeneficiary === true && mayCount
     return isBound && record.beneficiary !== order.beneficiary ? boundElsewhere : undefined
   }
 

@@ -60,6 +60,9 @@ export class ClaimedSettlement {
   async taken(order: WitnessedPayment, isUsed = true): Promise<Taken> {
     const { state, transaction, ...bound } = await this.#standing(order)
     if (state === 'pending') return 'pending'
+    // A mark of an older release does not state for whom it is.
+    const isMarkOfOld = state === 'credited' && bound.beneficiary === undefined
+    if (isMarkOfOld && this.parts.claims?.bind !== undefined) return 'pending'
     if (transaction !== undefined) return { ...bound, transaction }
     if (state === 'nobody') {
       if (isUsed) await this.#reportStray(order)

@@ -4,6 +4,7 @@ import type { CashierReply, PaymentOrder } from './cashier-messages.js'
 import type { CashierParts } from './cashier-parts.js'
 import { boundElsewhere, isLate, late, spent, unsignedReasons, usedReasons } from './cashier-replies.js'
 import type { ClaimedSettlement, TakenElsewhere } from './claimed-settlement.js'
+import { isOfContract } from './lanes.js'
 import type { Ownership } from './payment-owners.js'
 import type { PaymentRecord } from './payment-records.js'
 
@@ -24,7 +25,10 @@ const down: CashierReply = { state: 'down' }
  */
 export class PaymentBeginnings {
   constructor(
-    private readonly parts: Pick<CashierParts, 'records' | 'facilitator' | 'owners' | 'clock' | 'log'>,
+    private readonly parts: Pick<
+      CashierParts,
+      'records' | 'facilitator' | 'owners' | 'claims' | 'clock' | 'log'
+    >,
     private readonly shared: ClaimedSettlement,
     private readonly closing: AbortSignal,
   ) {}
@@ -38,12 +42,15 @@ export class PaymentBeginnings {
       : await facilitator.verify(order.message, order.payer)
     if (answer.verdict === 'nothing') return down
     if (answer.verdict === 'valid') return this.#ask(order)
-    // Once it is settled, facilitators may refuse it by what is left in the wallet, too.
-    const isSigned = !unsignedReasons.has(answer.reason)
-    const taken = isSigned ? await this.shared.taken(order, usedReasons.has(answer.reason)) : undefined
+    const isUsed = usedReasons.has(answer.reason)
+    // Once it is settled, facilitators may refuse it by what is left in the wallet, too. The signature of a contract's wallet
+    // is checked by nobody else: anybody can write one under the name of another payment.
+    const maySettle = isUsed || !(isOfContract(order) || unsignedReasons.has(answer.reason))
+    const taken = maySettle ? await this.shared.taken(order, isUsed) : undefined
     if (taken === undefined) return { state: 'refused', stage: 'verify', reason: answer.reason }
     if (taken !== 'pending') return this.#takeOver(order, taken)
-    // Of something else: nothing is waited for.
+    // Who brings it may be anybody: nothing is owned for him. It is bound already, and what is for something else waits as well.
+    if (this.parts.claims?.bind !== undefined) return { state: 'pending' }
     return (await this.own(order)) === 'other' ? spent : { state: 'pending' }
   }
 

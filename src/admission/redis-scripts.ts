@@ -102,7 +102,7 @@ return {regular(lacking, tonumber(ARGV[1])), paid}
 `
 
 /**
- * Keys: what a payment is bound to, the name of all gateways that use this Redis. Arguments: the beneficiary, the name where$
+ * Keys: what a payment is bound to, the name of all gateways that use this Redis. Arguments: the beneficiary, the name where
  * there is none, seconds to keep it. The first call binds. Answers the beneficiary, the name of the owner, the present name.
  */
 const bind = `
@@ -126,8 +126,8 @@ return 1
 
 /** Keys: the same, what the payment is bound to. Argument: the gateway that withdraws its request. The last one unbinds. */
 const clear = `
-redis.call('HDEL', KEYS[1], ARGV[1])
-if redis.call('EXISTS', KEYS[1]) == 0 then redis.call('DEL', KEYS[2]) end
+local withdrawn = redis.call('HDEL', KEYS[1], ARGV[1])
+if withdrawn == 1 and redis.call('EXISTS', KEYS[1]) == 0 then redis.call('DEL', KEYS[2]) end
 return 1
 `
 

@@ -13,7 +13,7 @@ import { dataFolder, silent, someClients } from './house.js'
 import { hasRedis, startRedis, until } from './redis-server.js'
 import { newAccount, payee } from './scene.js'
 import { type ScriptedFacilitator, scriptedFacilitator } from './scripted-facilitator.js'
-import { get, openShop, Purse, payment, type Shop, type ShopOptions } from './shop.js'
+import { get, openShop, Purse, payment, type Shop, type ShopOptions, unpacked } from './shop.js'
 
 const skip = hasRedis ? false : 'redis-server is not installed'
 const rules = { capacity: 100, refillPerSecond: 0 }
@@ -413,3 +413,32 @@ t.test('after its time it is answered as before: credited, or being settled', { 
     message: 'invalid_exact_evm_payload_authorization_valid_before',
   })
 })
+
+t.test(
+  'a payment that is only written under the name of another one leaves no record',
+  { skip },
+  async (t) => {
+    const scene = await town(t)
+    const ours = await house(t)
+    const first = await scene.open(ours, 'a')
+    t.equal((await get(`${first.url}/file`, scene.headers)).status, 200)
+    const second = await scene.open(ours, 'b')
+    const [header = ''] = Object.values(scene.headers)
+    const { payload, ...head } = unpacked<{ payload: { authorization: Record<string, string> } }>(header)
+    // Its signature is that of a contract by its length, and its time is over: nobody checks it.
+    const made = {
+      ...head,
+      payload: {
+        signature: `0x${'ab'.repeat(66)}`,
+        authorization: { ...payload.authorization, validBefore: String(Math.floor(Date.now() / 1000) - 60) },
+      },
+    }
+    const forged = { 'X-PAYMENT': Buffer.from(JSON.stringify(made)).toString('base64') }
+    t.equal((await get(`${second.url}/file`, { ...forged, ...stranger })).status, 402)
+    t.strictSame(second.records.recent(1), [])
+    ours.purse.tokens.clear()
+    const own = await get(`${second.url}/file`, scene.headers)
+    t.equal(own.error, 'payment_already_used', 'it has paid for one answer')
+    t.match(second.records.recent(1), [{ state: 'settled', credited: true }])
+  },
+)
