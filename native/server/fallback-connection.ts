@@ -5,6 +5,8 @@ import { chunkFault, type HeadFault, lateFault, readHead } from './heads.js'
 import { field, headMaxBytes, readMaxBytes, requestFlag, type WireOptions } from './wire.js'
 
 const nothing = Buffer.alloc(0)
+/** Bytes of a body that wait to be taken; the socket is not read beyond them. */
+const aheadMaxBytes = 4 * readMaxBytes
 /**
  * An ended connection is read for so many times `lingerMs` at most, however steadily its client goes on sending; once where
  * there are many connections.
@@ -121,6 +123,7 @@ export class FallbackConnection {
       if (this.#unread() || this.#in.length >= headMaxBytes) this.socket.pause()
       return
     }
+    if (this.#in.length >= aheadMaxBytes) this.socket.pause()
     if (this.#in.length === 0 || !this.wire.hasRoom(this)) return
     if (this.#phase === 'head') this.#takeHead()
     else this.#takeBody()
@@ -156,7 +159,7 @@ export class FallbackConnection {
 
   #takeBody(): void {
     let piece: Buffer
-    const all = this.#in.subarray(0, 4 * readMaxBytes)
+    const all = this.#in.subarray(0, 2 * readMaxBytes)
     if (this.#chunks === undefined) {
       piece = this.#in.subarray(0, Math.min(this.#bodyLeft, all.length))
       this.#bodyLeft -= piece.length
@@ -175,6 +178,7 @@ export class FallbackConnection {
     if (last) this.#reading = false
     if (piece.length > 0 || last) this.wire.tellData(this.slot, piece, last)
     if (last) return
+    if (this.#in.length < aheadMaxBytes) this.socket.resume()
     if (this.#in.length > 0) this.wire.later(this)
     else if (this.#ends) this.#cutOff()
   }

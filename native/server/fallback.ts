@@ -8,6 +8,7 @@ import {
   type Hear,
   how,
   lineFields,
+  linesMax,
   message,
   type Pair,
   readMaxBytes,
@@ -97,7 +98,6 @@ export class FallbackWire implements Wire, ConnectionServer {
   }
 
   tellRequest(slot: number, numbers: readonly number[], head: Buffer): void {
-    this.#makeRoom(head.length)
     this.inbox[this.#at] = message.request
     this.inbox[this.#at + 1] = slot
     this.inbox.set(numbers, this.#at + 2)
@@ -107,7 +107,6 @@ export class FallbackWire implements Wire, ConnectionServer {
   }
 
   tellData(slot: number, piece: Buffer, last: boolean): void {
-    this.#makeRoom(piece.length)
     this.#pushEvent(message.data, slot, this.#put(piece), piece.length, last ? 1 : 0)
   }
 
@@ -132,13 +131,11 @@ export class FallbackWire implements Wire, ConnectionServer {
     return start
   }
 
-  #makeRoom(bytes: number): void {
-    const reserved = field.lines + lineFields * 100 + 3 * shortMessage * this.options.connectionsMax
-    if (this.#used + bytes > this.bytes.length || this.#at + reserved > this.inbox.length) this.#handOver()
-  }
-
   hasRoom(connection: FallbackConnection): boolean {
-    if (!this.#delivering && this.#used + 2 * readMaxBytes <= this.bytes.length) return true
+    // For a request, and three events of each connection.
+    const numbers = field.lines + lineFields * linesMax + 3 * shortMessage * this.options.connectionsMax
+    const hasBytes = this.#used + 2 * readMaxBytes <= this.bytes.length
+    if (!this.#delivering && hasBytes && this.#at + numbers <= this.inbox.length) return true
     this.later(connection)
     return false
   }
@@ -173,7 +170,8 @@ export class FallbackWire implements Wire, ConnectionServer {
         this.#delivering = false
         this.inbox.copyWithin(0, delivered, this.#at)
         this.#at -= delivered
-        if (this.#at === 0) this.#used = 0
+        // What was pushed meanwhile has no bytes (`hasRoom`).
+        this.#used = 0
       }
     }
     // Only now: the end of the connection that had the slot is delivered.

@@ -32,6 +32,26 @@ function inChunks(bytes: Buffer): Buffer {
 }
 
 for (const by of ways) {
+  t.test(`${by}: bodies that come at the same time keep their order`, async (t) => {
+    const server = await listening(by, (request, reply) => {
+      const hash = createHash('sha256')
+      request.stream({
+        piece: (bytes) => hash.update(bytes),
+        over: () => reply.end({ status: 200, block: '' }, hash.digest('hex')),
+      })
+    })
+    const upload = async (): Promise<string> => {
+      const socket = await sender(server.port, `Content-Length: ${total}\r\nConnection: close`)
+      const answer: Buffer[] = []
+      socket.on('data', (piece: Buffer) => answer.push(piece))
+      socket.write(body)
+      await once(socket, 'close')
+      return Buffer.concat(answer).toString()
+    }
+    for (const text of await Promise.all(Array.from({ length: 8 }, upload)))
+      t.ok(text.endsWith(digest), text.slice(-100))
+  })
+
   for (const chunked of [false, true]) {
     t.test(
       `${by}: a body ${chunked ? 'in chunks' : 'of known length'} waits while it is paused`,

@@ -5,7 +5,7 @@ import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Transaction } from '../../format/transaction.js'
 import { isBoundById, verifyTransaction } from '../../proof/transaction-proof.js'
-import { unknownEverywhere } from '../refusals.js'
+import { unknownEverywhere, unknownForNow } from '../refusals.js'
 import type { Wanted } from '../source.js'
 import type { RootPlace } from './proven-chunks.js'
 
@@ -118,7 +118,8 @@ export class Transactions {
     if (known !== undefined) return known
     const found = await this.#read(id, requester, true)
     if (!isRefusal(found)) return this.placeOf(found.header, requester)
-    return found.refused === 'too-large' ? unknownEverywhere() : found
+    // Or the node's answer is no header at all: other nodes may have it.
+    return found.refused === 'too-large' ? unknownForNow() : found
   }
 
   /** The same, where its header is known. */
