@@ -103,7 +103,7 @@ t.test('parts in any order are one item, with one receipt', async (t) => {
   const later = await ask(`${id}/finalize`, 'POST')
   t.equal(later.status, 200)
   t.same(await later.json(), receipt)
-  t.equal((await send(id, item, 0)).status, 404)
+  t.equal((await send(id, item, 0)).status, 409)
   // The same item in one request, and in parts again: known.
   const single = await fetch(`${program.urls.upload}/v1/tx`, { method: 'POST', body: item })
   t.equal(single.status, 202)
@@ -160,7 +160,7 @@ t.test('an item with a false signature is invalid, and the status says why', asy
   const again = await ask(`${id}/-1`, 'POST')
   t.equal(again.status, 400)
   t.equal(await again.text(), 'Invalid Data Item!')
-  t.equal((await send(id, item, 0)).status, 404)
+  t.equal((await send(id, item, 0)).status, 409)
 
   const noItem = await create()
   t.equal((await ask(`${noItem}/0`, 'POST', Buffer.alloc(100, 0xff))).status, 200)
