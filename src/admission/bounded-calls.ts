@@ -45,24 +45,25 @@ export class BoundedCalls {
     }
     this.#calls += 1
     let isOver = false
-    let isAnswered = false
+    let isEnded = false
     const call = run().then(
       (outcome) => {
         this.#calls -= 1
-        isAnswered = true
+        isEnded = true
         if (isOver) late?.(outcome)
         else this.#well()
         return outcome
       },
       (error: Error) => {
         this.#calls -= 1
+        isEnded = true
         this.#failed(error.message)
         return undefined
       },
     )
     return new Promise((resolve) => {
       const judge = (): void => {
-        if (isAnswered) return
+        if (isEnded) return
         isOver = true
         this.#failed(`no answer after ${timeoutMs} ms`)
         resolve(undefined)
