@@ -44,9 +44,9 @@ export const limits = {
   }),
   redisFailure: choice({
     env: 'RATE_LIMITER_REDIS_FAILURE',
-    default: 'open',
-    of: ['open', 'closed'],
-    why: 'When Redis is slow or gone. open: everything is served. closed: 503 until it is back.',
+    default: 'local',
+    of: ['local', 'open', 'closed'],
+    why: 'When Redis is slow or gone. local: each gateway counts by itself. open: everything is served. closed: 503.',
   }),
   redisTimeoutMs: whole({
     env: 'RATE_LIMITER_REDIS_TIMEOUT_MS',

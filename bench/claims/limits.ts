@@ -7,6 +7,7 @@ import { localAddress } from '../../src/actor/mailbox-address.js'
 import { Key } from '../../src/admission/bucket-key.js'
 import { BucketTable } from '../../src/admission/bucket-table.js'
 import { Clients } from '../../src/admission/clients.js'
+import { LocalBuckets } from '../../src/admission/local-buckets.js'
 import { MemoryBuckets } from '../../src/admission/memory-buckets.js'
 import { RedisBuckets } from '../../src/admission/redis-buckets.js'
 import { type Corpus, corpusOf } from '../corpus/corpus.js'
@@ -215,6 +216,8 @@ async function redis(count: number): Promise<void> {
   const secret = { low: 1, high: 2 }
   const clients = new Clients({ trustedProxies: [], exempt: [], ipv6PrefixBits: 64 }, secret)
   const rules = { capacity: 2 ** 40, refillPerSecond: 20 }
+  const options = { ...rules, slots: 1024 }
+  const table = new BucketTable(new SharedArrayBuffer(BucketTable.bytes(options)), options)
   const endpoint = `redis://127.0.0.1:${port}`
   const how = { endpoint, tls: false, cluster: false, failure: 'closed', timeoutMs: 1000 } as const
   const quiet = { info: () => undefined, warn: () => undefined }
@@ -222,6 +225,7 @@ async function redis(count: number): Promise<void> {
     redis: how,
     ip: rules,
     resource: rules,
+    local: new LocalBuckets({ ip: table, resource: table, secret }),
     clients,
     clock: systemClock,
     log: quiet,

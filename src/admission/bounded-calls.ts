@@ -27,7 +27,7 @@ export class BoundedCalls {
 
   constructor(private readonly options: BoundedCallsOptions) {
     const { restMs, clock, log } = options
-    this.#outage = new Outage(log, 'Redis does not answer: limits are not counted', 'Redis answers again')
+    this.#outage = new Outage(log, 'Redis does not answer: it counts no limits', 'Redis answers again')
     this.#rest = new Backoff({ failuresMax, restMs, restMaxMs: restMs }, clock)
   }
 

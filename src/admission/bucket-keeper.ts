@@ -4,8 +4,9 @@ import type { Log } from '../actor/log.js'
 import { Outage } from '../actor/outage.js'
 import { whileDiskTakes } from '../store/disk-error.js'
 import { type Environment, openEnvironment, type Table } from '../store/lmdb.js'
-import { Key, type Secret } from './bucket-key.js'
+import { Key, readSecret, type Secret } from './bucket-key.js'
 import type { KeeperReply, KeeperRequest } from './bucket-messages.js'
+import { BucketRefill } from './bucket-refill.js'
 import {
   bucketRow,
   bucketRowKey,
@@ -15,7 +16,7 @@ import {
   readBucketRowKey,
   readPaymentMs,
 } from './bucket-rows.js'
-import { grainsPerToken, ticksPerSecond } from './bucket-table.js'
+import { grainsPerToken } from './bucket-table.js'
 import type { BucketKind, BucketRules } from './buckets.js'
 import type { KeptTable, Slot } from './kept-table.js'
 
@@ -31,11 +32,6 @@ interface Waiting {
   readonly resolve: (reply: KeeperReply) => void
 }
 
-/**
- * The whole table is swept once in ten minutes. That is enough, because new clients can replace full buckets at any
- * time.
- */
-const sweepTicks = 600 * ticksPerSecond
 /** A disk that took nothing is tried again after so long. */
 const againMs = 1000
 /** Rows looked at for being outdated, each minute. */
@@ -46,7 +42,7 @@ const paymentKeptMs = 366 * 86_400_000
 const paidMax = 2 ** 52
 
 /**
- * The only writer of the buckets' disk storage. It advances the time of the table (which refills buckets), adds paid
+ * The only writer of the buckets' disk storage. It refills buckets (`BucketRefill`), adds paid
  * tokens after they are on disk, saves takes, and frees full buckets.
  *
  * After a kill -9 all paid tokens are there, and those spent in the last `saveEveryMs` are there again. A bucket may have more
@@ -58,9 +54,7 @@ export class BucketKeeper {
   readonly #rows: Table
   readonly #payments: Table
   readonly #timers: Timer[]
-  readonly #startedMs: number
-  #ticks = 0
-  #swept: Record<BucketKind, number> = { ip: 0, resource: 0 }
+  readonly #refill: BucketRefill
   #cursor: { table: 'rows' | 'payments'; key?: Uint8Array } = { table: 'rows' }
   #waiting: Waiting[] = []
   /** While the disk is full or fails. */
@@ -81,9 +75,8 @@ export class BucketKeeper {
     this.#payments = this.#environment.table('payments')
     this.secret = this.#readSecret()
     this.#load()
-    this.#startedMs = clock.monotonic()
+    this.#refill = new BucketRefill(tables, clock)
     this.#timers = [
-      clock.every(1000 / ticksPerSecond, () => this.tick()),
       clock.every(options.saveEveryMs, () => this.save()),
       clock.every(60_000, () => this.#prune()),
     ]
@@ -99,20 +92,12 @@ export class BucketKeeper {
 
   /** From now on buckets have these sizes, and are refilled so fast. */
   use(rules: Readonly<Record<BucketKind, BucketRules>>): void {
-    this.tick()
-    for (const kind of ['ip', 'resource'] as const) this.tables[kind].use(rules[kind])
+    this.#refill.use(rules)
   }
 
   /** Advances the time of the tables, which refills the buckets. */
   tick(): void {
-    this.#ticks = Math.floor(((this.clock.monotonic() - this.#startedMs) * ticksPerSecond) / 1000)
-    for (const kind of ['ip', 'resource'] as const) {
-      const table = this.tables[kind]
-      table.tick(this.#ticks)
-      const blocks = Math.ceil(table.blocks / sweepTicks)
-      table.sweep(this.#swept[kind], blocks)
-      this.#swept[kind] = (this.#swept[kind] + blocks) % table.blocks
-    }
+    this.#refill.tick()
   }
 
   /** Writes what changed since it was last called: buckets with paid tokens, and those that lack a hundredth or more. */
@@ -142,6 +127,7 @@ export class BucketKeeper {
 
   /** Commits what waits, saves, and closes the environment. */
   async close(): Promise<void> {
+    this.#refill.close()
     for (const timer of this.#timers) timer.cancel()
     this.#again?.cancel()
     // What the disk does not take now is credited at the next start: the payment's own record shows that it was not yet.
@@ -253,6 +239,6 @@ export class BucketKeeper {
     const known = table.get(name)
     const bytes = Buffer.from(known ?? randomBytes(8))
     if (known === undefined) this.#environment.write(() => table.add(name, bytes))
-    return { low: bytes.readInt32BE(0), high: bytes.readInt32BE(4) }
+    return readSecret(bytes)
   }
 }

@@ -1,7 +1,14 @@
+import { randomBytes } from 'node:crypto'
 import { halfSipHash, type SipSecret } from '../format/half-sip-hash.js'
 
 /** The key of the hash. Without it nobody can choose names that all fall into one block of the table. */
 export type Secret = SipSecret
+
+/** The secret in eight random bytes: those given, or new ones. */
+export function readSecret(bytes: Uint8Array = randomBytes(8)): Secret {
+  const words = new DataView(bytes.buffer, bytes.byteOffset, 8)
+  return { low: words.getInt32(0), high: words.getInt32(4) }
+}
 
 const sipHash = halfSipHash({ block: 1, end: 3 })
 

@@ -19,6 +19,7 @@ import {
   Ticket,
 } from './buckets.js'
 import type { Client, Clients } from './clients.js'
+import type { LocalBuckets } from './local-buckets.js'
 import { type BucketCommands, bucketScripts } from './redis-scripts.js'
 import { type ClaimsRedis, markText, RedisSettlementClaims } from './redis-settlement-claims.js'
 import type { ClaimOptions, SettlementClaims } from './settlement-claims.js'
@@ -27,8 +28,8 @@ export interface RedisOptions {
   readonly endpoint: string
   readonly tls: boolean
   readonly cluster: boolean
-  /** What answers do while Redis is slow or gone. */
-  readonly failure: 'open' | 'closed'
+  /** While Redis is slow or gone: each program limits by buckets of its own, everybody is served, or nobody is. */
+  readonly failure: 'local' | 'open' | 'closed'
   readonly timeoutMs: number
 }
 
@@ -36,6 +37,8 @@ export interface RedisParts {
   readonly redis: RedisOptions
   readonly ip: BucketRules
   readonly resource: BucketRules
+  /** Counts while Redis does not answer, where its failure is `local`. */
+  readonly local: LocalBuckets
   readonly clients: Clients
   readonly clock: Clock
   readonly log: Pick<Log, 'warn' | 'info'>
@@ -48,12 +51,12 @@ const markSeconds = 366 * 86_400
 /** Longer than for takes, because a credit was paid for. */
 const creditTimeoutMs = 5000
 const reconnectMaxMs = 2000
-/** Takes of one client under way. No client may use up the calls of all: while they are used up, nothing is counted. */
+/** Takes of one client under way. No client may use up the calls of all: while they are used up, Redis counts nothing. */
 const takesOfClientMax = 512
 
 type Client2 = (Redis | Cluster) & BucketCommands
 
-/** Buckets in Redis, shared by every gateway that uses it: one script a take. Bounded waiting, then open or closed. */
+/** Buckets in Redis, shared by every gateway that uses it: one script a take. Bounded waiting, then as `failure` has it. */
 export class RedisBuckets implements Buckets {
   #rules: Readonly<Record<BucketKind, BucketRules>>
   readonly #redis: Client2
@@ -91,7 +94,6 @@ export class RedisBuckets implements Buckets {
   }
 
   async #take(client: Client, named: Named, tokens: number, from: TakenFrom): Promise<Taking> {
-    const { redis } = this.parts
     const { ip, resource } = this.#rules
     const keys = [ipKey(client.address), resourceKey(named)] as const
     const run = (): Promise<number[]> =>
@@ -111,10 +113,17 @@ export class RedisBuckets implements Buckets {
       // The reply came after the answer was decided without it, so the tokens are given back.
       if (late[0] === 1) ticketOf(late).give(tokens)
     })
-    if (found === undefined) return redis.failure === 'open' ? new OpenTicket(0, 0) : { unavailable: true }
+    if (found === undefined) return this.#takeWithout(client, named, tokens, from)
     if (found[0] === 1) return ticketOf(found)
     const [, short, seconds = -1] = found
     return { short: short === 1 ? 'ip' : 'resource', retrySeconds: seconds < 0 ? undefined : seconds }
+  }
+
+  /** Redis did not answer. */
+  #takeWithout(client: Client, named: Named, tokens: number, from: TakenFrom): Taking {
+    const { redis, local } = this.parts
+    if (redis.failure === 'closed') return { unavailable: true }
+    return redis.failure === 'open' ? new OpenTicket(0, 0) : local.take(client, named, tokens, from)
   }
 
   async credit(

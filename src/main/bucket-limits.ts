@@ -5,6 +5,7 @@ import type { Part } from '../actor/supervise.js'
 import type { Secret } from '../admission/bucket-key.js'
 import { BucketTable } from '../admission/bucket-table.js'
 import type { AdmissionThread, BucketPlace } from '../admission/open-buckets.js'
+import type { RedisOptions } from '../admission/redis-buckets.js'
 import { bucketRules, clientsOf } from '../threads/client-options.js'
 import type { EdgeGiven, EdgePorts } from '../threads/edge-given.js'
 import { folders } from '../threads/folders.js'
@@ -13,20 +14,23 @@ import { folders } from '../threads/folders.js'
 function bucketPlace({ limits }: Config): BucketPlace | undefined {
   if (!limits.enabled) return undefined
   const { ip, resource } = bucketRules({ limits })
-  if (limits.type === 'redis') {
-    const { redisEndpoint: endpoint, redisTls: tls, redisCluster: cluster } = limits
-    const { redisFailure: failure, redisTimeoutMs: timeoutMs } = limits
-    return { kind: 'redis', ip, resource, redis: { endpoint, tls, cluster, failure, timeoutMs } }
-  }
-  const ipTable = { ...ip, slots: limits.bucketsMax }
-  const resourceTable = { ...resource, slots: limits.bucketsMax }
+  const [ipTable, resourceTable] = [
+    { ...ip, slots: limits.bucketsMax },
+    { ...resource, slots: limits.bucketsMax },
+  ]
   return {
-    kind: 'memory',
     ip: ipTable,
     resource: resourceTable,
     ipMemory: new SharedArrayBuffer(BucketTable.bytes(ipTable)),
     resourceMemory: new SharedArrayBuffer(BucketTable.bytes(resourceTable)),
+    ...(limits.type === 'redis' ? { redis: redisOptions({ limits }) } : {}),
   }
+}
+
+function redisOptions({ limits }: Pick<Config, 'limits'>): RedisOptions {
+  const { redisEndpoint: endpoint, redisTls: tls, redisCluster: cluster } = limits
+  const { redisFailure: failure, redisTimeoutMs: timeoutMs } = limits
+  return { endpoint, tls, cluster, failure, timeoutMs }
 }
 
 /** What the thread of the keeper of buckets is started with. */

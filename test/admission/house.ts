@@ -1,11 +1,13 @@
 import type { Clock } from '../../src/actor/clock.js'
 import { localAddress } from '../../src/actor/mailbox-address.js'
 import { BucketKeeper } from '../../src/admission/bucket-keeper.js'
+import type { Secret } from '../../src/admission/bucket-key.js'
 import type { KeeperReply, KeeperRequest } from '../../src/admission/bucket-messages.js'
 import { BucketTable, ticksPerSecond } from '../../src/admission/bucket-table.js'
-import type { BucketRules } from '../../src/admission/buckets.js'
+import type { BucketKind, BucketRules } from '../../src/admission/buckets.js'
 import { type ClientOptions, Clients } from '../../src/admission/clients.js'
 import { KeptTable } from '../../src/admission/kept-table.js'
+import { LocalBuckets } from '../../src/admission/local-buckets.js'
 import { MemoryBuckets } from '../../src/admission/memory-buckets.js'
 import type { House } from '../conformance/buckets.js'
 import { scratch } from '../scratch.js'
@@ -38,6 +40,15 @@ export function dataFolder(): string {
 export const silent = { error: () => undefined, warn: () => undefined, info: () => undefined }
 
 export const someClients = { trustedProxies: [], exempt: [], ipv6PrefixBits: 64 }
+
+/** Buckets in memory that nobody keeps or refills. */
+export function localBuckets(rules: Readonly<Record<BucketKind, BucketRules>>, secret: Secret): LocalBuckets {
+  const table = (kind: BucketKind): BucketTable => {
+    const options = { ...rules[kind], slots: 1024 }
+    return new BucketTable(new SharedArrayBuffer(BucketTable.bytes(options)), options)
+  }
+  return new LocalBuckets({ ip: table('ip'), resource: table('resource'), secret })
+}
 
 /** Buckets in memory with their keeper, on one thread and a clock of their own. */
 export async function memoryHouse(

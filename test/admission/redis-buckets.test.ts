@@ -1,17 +1,20 @@
 import { Redis } from 'ioredis'
 import t from 'tap'
 import { type Clock, pause, systemClock } from '../../src/actor/clock.js'
+import { BucketTable } from '../../src/admission/bucket-table.js'
 import { type BucketRules, Ticket } from '../../src/admission/buckets.js'
 import { Clients } from '../../src/admission/clients.js'
 import { RedisBuckets, type RedisOptions } from '../../src/admission/redis-buckets.js'
+import { openAdmission } from '../../src/threads/open-admission.js'
 import { clientAt, conform, named } from '../conformance/buckets.js'
 import { eventually } from '../eventually.js'
 import { HandClock } from '../names/hand-clock.js'
 import { suspend } from '../suspend.js'
-import { dataFolder, silent, someClients } from './house.js'
+import { dataFolder, localBuckets, silent, someClients } from './house.js'
 import { freePort, hasRedis, type RedisServer, startRedis, until } from './redis-server.js'
 
-const clients = new Clients(someClients, { low: 1, high: 2 })
+const secret = { low: 1, high: 2 }
+const clients = new Clients(someClients, secret)
 const client = clientAt(clients, '203.0.113.1')
 const steady = { capacity: 100, refillPerSecond: 0 }
 
@@ -30,7 +33,8 @@ function bucketsAt(
     timeoutMs: 30_000,
     ...more,
   }
-  return new RedisBuckets({ redis, ip, resource, clients, clock, log: silent })
+  const local = localBuckets({ ip, resource }, secret)
+  return new RedisBuckets({ redis, ip, resource, local, clients, clock, log: silent })
 }
 
 /** Connected: sends a harmless command until it is answered. */
@@ -182,6 +186,25 @@ t.test(
   },
 )
 
+t.test('Redis is gone: each gateway counts by itself', absent, async (t) => {
+  const port = await freePort()
+  const buckets = bucketsAt(port, { failure: 'local' })
+  t.teardown(() => buckets.close())
+  const take = (tokens: number, who = client): ReturnType<typeof buckets.take> =>
+    buckets.take(who, named('/x'), tokens, 'both')
+  const first = await take(60)
+  t.match(first, { tokens: 60 })
+  t.same(await take(60), { short: 'ip', retrySeconds: undefined }, 'a flood is limited')
+  if (first instanceof Ticket) first.give(60)
+  t.match(await take(100), { tokens: 100 }, 'what was not sent is given back')
+  t.same(await take(1), { short: 'ip', retrySeconds: undefined })
+  t.match(await take(1, clientAt(clients, '203.0.113.2')), { tokens: 1 }, 'others are served')
+  const server = await startRedis(dataFolder(), port)
+  t.teardown(() => server.stop())
+  await up(buckets)
+  t.match(await take(100), { tokens: 100 }, 'Redis counts again')
+})
+
 t.test(
   'Redis hangs: each answer waits so long and no longer, soon none waits, and late takes are given back',
   absent,
@@ -238,4 +261,27 @@ t.test('no client uses up the calls of all', absent, async (t) => {
   server.process.kill('SIGCONT')
   await eventually('all have an answer', () => outcomes.length === 521)
   t.match(await buckets.take(client, named('/x'), 0, 'both'), { tokens: 0 }, 'room again')
+})
+
+t.test('the buckets that count without Redis are refilled', async (t) => {
+  const options = { capacity: 10, refillPerSecond: 100, slots: 1024 }
+  const memory = (): SharedArrayBuffer => new SharedArrayBuffer(BucketTable.bytes(options))
+  const [ipMemory, resourceMemory] = [memory(), memory()]
+  const redis = {
+    endpoint: 'redis://127.0.0.1:1',
+    tls: false,
+    cluster: false,
+    failure: 'local',
+    timeoutMs: 5,
+  } as const
+  const thread = openAdmission({
+    place: { ip: options, resource: options, ipMemory, resourceMemory, redis },
+    clients: someClients,
+    keeper: { path: '/nowhere', saveEveryMs: 1000 },
+    logLevel: 'silent',
+  })
+  t.teardown(() => thread.close())
+  const table = new BucketTable(ipMemory, options)
+  t.ok(table.take(client.key, 10))
+  await eventually('the bucket is full again', () => table.take(client.key, 10))
 })

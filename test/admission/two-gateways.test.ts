@@ -9,7 +9,7 @@ import { RedisBuckets } from '../../src/admission/redis-buckets.js'
 import type { KeptName, SettlementClaims } from '../../src/admission/settlement-claims.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
-import { dataFolder, silent, someClients } from './house.js'
+import { dataFolder, localBuckets, silent, someClients } from './house.js'
 import { hasRedis, startRedis, until } from './redis-server.js'
 import { newAccount, payee } from './scene.js'
 import { type ScriptedFacilitator, scriptedFacilitator } from './scripted-facilitator.js'
@@ -42,6 +42,8 @@ interface House {
   claims(self: string, leftMs?: number, kept?: KeptName): SettlementClaims
 }
 
+const secret = { low: 1, high: 2 }
+
 /** A Redis of its own, and the purse of all gateways that use it. */
 async function house(t: Test): Promise<House> {
   const server = await startRedis(dataFolder())
@@ -57,7 +59,8 @@ async function house(t: Test): Promise<House> {
     resource: rules,
     clock: systemClock,
     log: silent,
-    clients: new Clients(someClients, { low: 1, high: 2 }),
+    local: localBuckets({ ip: rules, resource: rules }, secret),
+    clients: new Clients(someClients, secret),
   })
   const raw = new Redis(server.port, '127.0.0.1')
   t.teardown(async () => {

@@ -44,7 +44,7 @@ t.test('a thread that is started later is told the last of what was said before'
     'admission',
     'admission',
     (): AdmissionThread => ({
-      place: { kind: 'memory', ip: options, resource: options, ipMemory, resourceMemory },
+      place: { ip: options, resource: options, ipMemory, resourceMemory },
       clients: { trustedProxies: [], exempt: [], ipv6PrefixBits: 64 },
       keeper: { path: scratch('told-later'), saveEveryMs: 1000 },
       logLevel: 'silent',
