@@ -11,17 +11,19 @@
 // what to do; the same line lies beside the addon (<platform>-<arch>.failed), for the program to say it at its start.
 // With --strict (the project's own CI) warnings are errors, and so is an addon that was not built. Nowhere else: a later compiler
 // that warns of more must not cost anybody the addon.
-import { spawnSync } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import { availableParallelism } from 'node:os'
 import { dirname, join, relative } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 
 const here = dirname(fileURLToPath(import.meta.url))
 const sanitize = process.argv.includes('--sanitize')
 const isPrebuilt = process.argv.includes('--prebuilt')
 const strict = sanitize || process.argv.includes('--strict')
-const say = (line) => process.stdout.write(`${line}\n`)
 
 const flags = [
   ...['-std=c++17', '-Wall', '-Wextra', ...(strict ? ['-Werror'] : [])],
@@ -51,19 +53,47 @@ const without = {
 }
 
 /**
+ * Gives each of `all` to `build`, as many at the same time as there are processors. Prints the lines that it resolves with, in the
+ * order of `all`, and resolves with how many there were.
+ */
+async function built(all, build) {
+  const lines = []
+  const left = [...all.entries()]
+  const work = async () => {
+    for (let next = left.shift(); next !== undefined; next = left.shift())
+      lines[next[0]] = await build(next[1])
+  }
+  await Promise.all(Array.from({ length: availableParallelism() }, work))
+  const failed = lines.filter((line) => line !== undefined)
+  for (const line of failed) process.stdout.write(`${line}\n`)
+  return failed.length
+}
+
+/** Runs a compiler over a text. Resolves with undefined where there is no such compiler. */
+async function compiled(compiler, words, input) {
+  const child = spawn(compiler, words, { stdio: ['pipe', 'ignore', 'pipe'] })
+  // A compiler that ends before it has read its input ends with its own status.
+  child.stdin.on('error', () => undefined)
+  child.stdin.end(input)
+  const closed = once(child, 'close').catch(() => undefined)
+  const stderr = await text(child.stderr)
+  const ended = await closed
+  return ended === undefined ? undefined : { status: ended[0], signal: ended[1], stderr }
+}
+
+/**
  * Undefined: built. Else in one line why not. All sources of an addon are compiled as one text: the headers of the C++ library,
  * which are most of what a compiler reads here, are then read once. For native/server that is 7 s of processor time in place of 30.
  */
-function compile(sources, target, compilers, more = []) {
+async function compile(sources, target, compilers, more = []) {
   const include = headers()
   if (include === undefined) return 'the package node-api-headers is not installed (npm ci)'
   const draft = `${target}.${process.pid}`
   const input = sources.map((file) => `#include "${relative(here, file)}"\n`).join('')
   for (const compiler of compilers) {
     const words = [...flags, ...more, `-I${include}`, '-iquote', here, '-x', 'c++', '-', '-o', draft]
-    const run = spawnSync(compiler, words, { encoding: 'utf8', input })
-    // A compiler that ends before it has read its input is there, too: EPIPE comes with its status.
-    if (run.error !== undefined && run.status === null) continue
+    const run = await compiled(compiler, words, input)
+    if (run === undefined) continue
     if (run.stderr !== '') process.stderr.write(run.stderr)
     if (run.status === 0) {
       renameSync(draft, target)
@@ -100,11 +130,10 @@ function addons() {
 
 const sourcesOf = ({ texts }) => texts.filter((file) => file.endsWith('.cc'))
 
-/** Builds for this machine what is older than its sources. Returns how many could not be built. */
+/** Builds for this machine what is older than its sources. Resolves with how many could not be built. */
 function buildHere() {
   const compilers = [process.env.CXX, 'c++', 'g++', 'clang++'].filter((name) => (name ?? '') !== '')
-  let failed = 0
-  for (const addon of addons()) {
+  return built(addons(), async (addon) => {
     const { name, texts } = addon
     const place = join(here, name, 'build', `${process.platform}-${process.arch}`)
     const target = `${place}${sanitize ? '.sanitized' : ''}.node`
@@ -112,39 +141,33 @@ function buildHere() {
       ...[...texts, fileURLToPath(import.meta.url)].map((file) => statSync(file).mtimeMs),
     )
     const isStrict = strict && !sanitize
-    if (!isStrict && existsSync(target) && statSync(target).mtimeMs >= newest) continue
+    if (!isStrict && existsSync(target) && statSync(target).mtimeMs >= newest) return undefined
     // One of other sources would speak other words with the TypeScript beside it: rather none.
     for (const old of [target, `${place}.failed`]) rmSync(old, { force: true })
     mkdirSync(dirname(target), { recursive: true })
-    const reason = compile(sourcesOf(addon), target, compilers)
-    if (reason === undefined) continue
-    failed += 1
-    const way = 'install a C++17 compiler (Debian: apt-get install g++) and run npm run build'
-    say(`native/${name} was not built: ${reason}; ${without[name]}; to mend it: ${way}`)
+    const reason = await compile(sourcesOf(addon), target, compilers)
+    if (reason === undefined) return undefined
     if (!sanitize) writeFileSync(`${place}.failed`, `${reason}\n`)
-  }
-  return failed
+    const way = 'install a C++17 compiler (Debian: apt-get install g++) and run npm run build'
+    return `native/${name} was not built: ${reason}; ${without[name]}; to mend it: ${way}`
+  })
 }
 
 /** By the names of Node; Debian's packages are g++ on the machine itself, and g++-aarch64-linux-gnu or g++-x86-64-linux-gnu. */
 const crossCompilers = { x64: 'x86_64-linux-gnu-g++', arm64: 'aarch64-linux-gnu-g++' }
 
-/** Returns how many could not be built. */
+/** Resolves with how many could not be built. */
 function buildForPackage() {
-  let failed = 0
-  for (const [arch, compiler] of Object.entries(crossCompilers)) {
-    for (const addon of addons()) {
-      const target = join(here, addon.name, 'prebuilt', `linux-${arch}-glibc.node`)
-      mkdirSync(dirname(target), { recursive: true })
-      // The C++ library stays outside: Node brings it to every machine, while Debian's own copy would want glibc 2.36.
-      const more = ['-s']
-      const reason = compile(sourcesOf(addon), target, [compiler], more)
-      if (reason === undefined) continue
-      failed += 1
-      say(`native/${addon.name} has no build for ${arch} in the package: ${reason}`)
-    }
-  }
-  return failed
+  const all = Object.entries(crossCompilers).flatMap(([arch, compiler]) =>
+    addons().map((addon) => ({ addon, arch, compiler })),
+  )
+  return built(all, async ({ addon, arch, compiler }) => {
+    const target = join(here, addon.name, 'prebuilt', `linux-${arch}-glibc.node`)
+    mkdirSync(dirname(target), { recursive: true })
+    // The C++ library stays outside: Node brings it to every machine, while Debian's own copy would want glibc 2.36.
+    const reason = await compile(sourcesOf(addon), target, [compiler], ['-s'])
+    return reason && `native/${addon.name} has no build for ${arch} in the package: ${reason}`
+  })
 }
 
 /** Whether all that the package brought loads here, so that there is nothing to build. */
