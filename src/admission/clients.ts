@@ -1,4 +1,5 @@
 import { formatIp, type IpRange, isInRange, maskIp, parseIp, parseIpRange } from '../format/ip.js'
+import { ownText } from '../format/own-text.js'
 import type { Request } from '../http/exchange.js'
 import type { CacheLimits } from '../http/response-cache.js'
 import { Key, type Secret } from './bucket-key.js'
@@ -141,7 +142,8 @@ export class Clients {
       this.#old = this.#young
       this.#young = new Map()
     }
-    this.#young.set(text, seen)
+    // What it was cut from, a header of many addresses, is not kept.
+    this.#young.set(ownText(text), seen)
     return seen
   }
 

@@ -13,6 +13,9 @@ export interface ProvenChunk {
   readonly ruleset: Ruleset
 }
 
+/** What an entry takes beside its bytes: three arrays with their buffers, its key and its place. */
+export const chunkEntryBytes = 1024
+
 /** Most chunks kept for one range of 256 KiB: data that is cut in the usual way has two at most. */
 const perStretchMax = 4
 
@@ -25,7 +28,7 @@ export class ChunkCache {
   #bytes = 0
 
   /**
-   * `maxBytes` of chunks and proofs; a chunk that reaches over two stretches counts twice. `onLeft` hears of chunks for which
+   * `maxBytes` of chunks, their proofs, and what an entry takes beside them; a chunk that reaches over two stretches counts twice. `onLeft` hears of chunks for which
    * there is no room any more.
    */
   constructor(
@@ -48,7 +51,9 @@ export class ChunkCache {
     return found
   }
 
-  put(chunk: ProvenChunk): void {
+  /** Returns what is kept. Its bytes lie in memory of their own: a larger buffer that held them is not kept with them. */
+  put(given: ProvenChunk): ProvenChunk {
+    const chunk = withOwnBytes(given)
     const first = Math.floor(chunk.start / chunkSizeMax)
     const last = Math.floor((chunk.end - 1) / chunkSizeMax)
     for (let stretch = first; stretch <= last; stretch += 1) this.#put(chunk, stretch)
@@ -59,6 +64,7 @@ export class ChunkCache {
       this.#drop(oldest)
       for (const one of left) this.onLeft(one)
     }
+    return chunk
   }
 
   #put(chunk: ProvenChunk, stretch: number): void {
@@ -79,7 +85,17 @@ export class ChunkCache {
 }
 
 function weightOf({ chunk, dataPath }: ProvenChunk): number {
-  return chunk.length + dataPath.length
+  return chunk.length + dataPath.length + chunkEntryBytes
+}
+
+function withOwnBytes(chunk: ProvenChunk): ProvenChunk {
+  const { chunk: bytes, dataPath, dataRoot } = chunk
+  return { ...chunk, chunk: ownBytes(bytes), dataPath: ownBytes(dataPath), dataRoot: ownBytes(dataRoot) }
+}
+
+/** A copy where they lie in a buffer of more than twice their size, for example in the pool of `Buffer`. */
+function ownBytes(bytes: Uint8Array): Uint8Array {
+  return bytes.buffer.byteLength > 2 * bytes.length ? Uint8Array.from(bytes) : bytes
 }
 
 function keyOf(dataRoot: Uint8Array, dataSize: number, stretch: number): string {

@@ -1,5 +1,6 @@
 import { field, hashOfName, lineFields, requestFlag, type Wire } from '../../native/server/wire.js'
 import type { HeldMemory } from '../actor/held-memory.js'
+import { ownText } from '../format/own-text.js'
 import { type Refusal, refuse } from '../format/refusal.js'
 import type { IncomingBody } from './body.js'
 import type { BodyControl, BodySink, Request } from './exchange.js'
@@ -110,7 +111,8 @@ export class SocketRequest implements Request {
   }
 
   #piece(start: number, end: number): string {
-    if (this.#text !== undefined) return this.#text.slice(start, end)
+    // A value may be kept for long: without the head that it was cut from.
+    if (this.#text !== undefined) return ownText(this.#text.slice(start, end))
     return this.#front.wire.bytes.toString('latin1', this.#base + start, this.#base + end)
   }
 

@@ -65,8 +65,9 @@ class ChunkPost implements Route {
       return answerJson(request, reply, first, 400, { error: posted })
     }
     if (dryRun) return answerJson(request, reply, first, 200, notBroadcast)
-    finder.keep(posted, ruleset)
     const outcome = await broadcast.chunk(Buffer.from(body).toString('utf8'))
+    // Nodes know whether somebody paid for its data: what they refuse takes no memory here.
+    if (outcome.successCount > 0) finder.keep(posted, ruleset)
     this.#outcomes[outcome.enough ? 'taken' : 'failed'].add(1)
     const status = outcome.enough ? 200 : commonFailure(outcome.results)
     answerJson(request, reply, first, status, wordsOf(outcome))

@@ -1,4 +1,5 @@
 import { type Id, parseId } from '../format/id.js'
+import { ownText } from '../format/own-text.js'
 import type { Delivery } from '../gateway/deliver.js'
 import type { Locator } from '../gateway/locator.js'
 import type { Described } from '../http/openapi.js'
@@ -44,7 +45,8 @@ export function targetOf(path: string): Target | undefined {
 function split(path: string, start: number): Omit<Target, 'kind'> | undefined {
   const end = start + 43
   if (path.length < end || (path.length > end && path.charCodeAt(end) !== 47)) return undefined
-  const text = path.slice(start, end)
+  // The id may be kept for long, a path never is.
+  const text = ownText(path.slice(start, end))
   const id = parseId(text)
   if (id === undefined && !idShape.test(text)) return undefined
   return { text, id, rest: path.length === end ? undefined : path.slice(end + 1) }

@@ -4,6 +4,7 @@ import type { Admission } from '../admission/admission-port.js'
 import { type Relay, type RelayedAnswer, wholeBody } from '../chain/relay.js'
 import { Gathered } from '../format/gathered.js'
 import { parseId } from '../format/id.js'
+import { ownText } from '../format/own-text.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
 import { admitted } from '../gateway/admit.js'
 import { answerBlocked, answerBlockedAs, logRefusal } from '../gateway/blocked-answer.js'
@@ -186,7 +187,7 @@ class Passage {
       return answerSmall(request, reply, first, wrong)
     }
     const { guard } = this.parts
-    const idText = ofTransaction.exec(path)?.[1] ?? ''
+    const idText = ownText(ofTransaction.exec(path)?.[1] ?? '')
     const id = parseId(idText)
     if (id === undefined && idText.length === idLength) {
       // Nodes accept several spellings of an id; the block list knows the canonical one only.

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { ChunkCache, type ProvenChunk } from '../../src/chain/chunk-cache.js'
+import { ChunkCache, chunkEntryBytes, type ProvenChunk } from '../../src/chain/chunk-cache.js'
+import { memoryBytes } from '../memory-bytes.js'
 import { fc } from '../property.js'
 
 function chunkOf(dataRoot: Uint8Array, start: number, end: number): ProvenChunk {
@@ -19,8 +20,7 @@ function chunkOf(dataRoot: Uint8Array, start: number, end: number): ProvenChunk 
 t.test('a chunk is found by each of its bytes and by no other', async (t) => {
   const root = randomBytes(32)
   const cache = new ChunkCache(2 ** 24)
-  const chunk = chunkOf(root, 200_000, 400_000)
-  cache.put(chunk)
+  const chunk = cache.put(chunkOf(root, 200_000, 400_000))
   for (const at of [200_000, 262_143, 262_144, 399_999]) {
     t.equal(cache.find(root, 10 ** 7, at, 'rebase'), chunk, String(at))
   }
@@ -33,7 +33,7 @@ t.test('a chunk is found by each of its bytes and by no other', async (t) => {
 t.test('it holds no more than it may, and keeps what was used last', async (t) => {
   const root = randomBytes(32)
   const size = 262_144
-  const cache = new ChunkCache(3 * (size + 64))
+  const cache = new ChunkCache(3 * (size + 64 + chunkEntryBytes))
   for (const at of [0, 1, 2]) cache.put(chunkOf(root, at * size, (at + 1) * size))
   t.ok(cache.find(root, 10 ** 7, 0, 'rebase'))
   cache.put(chunkOf(root, 3 * size, 4 * size))
@@ -50,4 +50,23 @@ t.test('it holds no more than it may, and keeps what was used last', async (t) =
       return true
     }),
   )
+})
+
+t.test('small chunks take no more memory than it counts', (t) => {
+  const cache = new ChunkCache(2 ** 22)
+  const before = memoryBytes()
+  for (let put = 0; put < 20_000; put += 1) {
+    const root = randomBytes(32)
+    // As a chunk is read from a body: small pieces in the pool that `Buffer` shares among all.
+    const [chunk, dataPath] = [
+      Buffer.from('AAAAAAAAAAA', 'base64url'),
+      Buffer.from('A'.repeat(86), 'base64url'),
+    ]
+    Buffer.allocUnsafe(4000).fill(0)
+    cache.put({ ...chunkOf(root, 0, 8), chunk, dataPath })
+  }
+  const grown = memoryBytes() - before
+  t.ok(cache.bytes <= 2 ** 22)
+  t.ok(grown < 2 * 2 ** 22, `${grown} bytes for ${cache.bytes} that are counted`)
+  t.end()
 })

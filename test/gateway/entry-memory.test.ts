@@ -9,17 +9,11 @@ import { attributesIn, encodeAttributes } from '../../src/catalog/catalog-record
 import { Entry } from '../../src/gateway/entry.js'
 import { gatewayDefaults } from '../../src/gateway/gateway-parts.js'
 import { createHeadWriter } from '../../src/gateway/head.js'
-import { collectGarbage } from '../collect-garbage.js'
+import { memoryBytes } from '../memory-bytes.js'
 import { someId } from '../source/rig.js'
 
 const whole = { variant: 'whole', cached: true, sound: true, fallback: false } as const
 const count = 4000
-
-function memoryBytes(): number {
-  for (let time = 0; time < 4; time += 1) collectGarbage()
-  const { heapUsed, external } = process.memoryUsage()
-  return heapUsed + external
-}
 
 const plain = (): Attributes => ({
   id: someId(),

@@ -59,6 +59,25 @@ t.test('a chunk is proven, passed on to the node, and served before the node has
   t.equal(served.headers['x-chain-chunk-tx-id'], transaction.id)
 })
 
+t.test('a chunk that nodes refuse is not kept', async (t) => {
+  const here = await shared
+  const node = await twisted(t, here.devnet.url, (request, response) => {
+    if (request.url?.startsWith('/chunk') !== true) return false
+    response.writeHead(request.method === 'POST' ? 400 : 404).end()
+    return true
+  })
+  const gateway = await nodeStage(t, [node.url])
+  const { transaction, chunks, header } = await draft(randomBytes(1000))
+  t.equal((await gateway.post('/tx', header)).status, 200)
+  t.equal((await gateway.post('/chunk', JSON.stringify(chunks[0]))).status, 400)
+  here.devnet.mine()
+  const id = transaction.id as Parameters<typeof here.chain.transactionOffset>[0]
+  const place = await here.chain.transactionOffset(id)
+  if (isRefusal(place)) throw new Error(place.message)
+  t.equal((await gateway.ask(`/tx/${transaction.id}/offset`)).status, 200)
+  t.equal((await gateway.ask(`/chunk/${place.start}/data`)).status, 404)
+})
+
 t.test('a wrong chunk is refused in the words of nodes, and passed on to no node', async (t) => {
   const here = await shared
   const node = await twisted(t, here.devnet.url, () => false)

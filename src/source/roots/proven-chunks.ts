@@ -145,10 +145,7 @@ export class ProvenChunks {
 
   async #bring(place: RootPlace, at: number, requester: Requester): Promise<ProvenChunk | Refusal> {
     const kept = await this.#fromSegments(place, at)
-    if (kept !== undefined) {
-      this.#memory.put(kept)
-      return kept
-    }
+    if (kept !== undefined) return this.#memory.put(kept)
     const found = await this.parts.turns.run(async () => {
       for (let attempt = 1; ; attempt += 1) {
         if (requester.signal.aborted) return gaveUp
@@ -158,9 +155,8 @@ export class ProvenChunks {
       }
     }, requester.client)
     if (isRefusal(found)) return found
-    this.#memory.put(found)
     this.#foresee(place, found, requester.client)
-    return found
+    return this.#memory.put(found)
   }
 
   async #fromSegments(place: RootPlace, at: number): Promise<ProvenChunk | undefined> {
