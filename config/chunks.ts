@@ -87,7 +87,7 @@ export const chunks = {
     default: 20,
     min: 1,
     max: 10_000,
-    why: 'Posted chunks under way to one node; a node with so many is skipped.',
+    why: 'Posted chunks under way to one node; more wait for a moment, then the node is skipped.',
   }),
   postRefusalsMax: whole({
     env: 'CHUNK_POST_MAX_CONSECUTIVE_FAILURES',

@@ -1,5 +1,5 @@
 import type { Clock } from '../actor/clock.js'
-import { gaveUp } from '../actor/fair-slots.js'
+import { FairSlots, gaveUp } from '../actor/fair-slots.js'
 import { isRefusal } from '../format/refusal.js'
 import { distinct, Node } from './node.js'
 import type { ChainOptions } from './remote-chain-options.js'
@@ -13,7 +13,7 @@ export interface BroadcastOptions {
   readonly abortMs: number
   /** Timeout of the whole answer of one node. */
   readonly responseMs: number
-  /** Posts under way to one node; a node with so many is skipped. */
+  /** Posts under way to one node. More wait, for `abortMs` at most, by turns of clients; then the node is skipped. */
   readonly perNodeMax: number
   /** Final refusals in a row, before any success, after which no other node is queried: the others would refuse it too. */
   readonly refusalsMax?: number
@@ -28,7 +28,7 @@ export interface NodeOutcome {
   readonly statusCode: number
   readonly canceled: boolean
   readonly timedOut: boolean
-  /** It had too many posts under way, so nothing was sent to it. */
+  /** It had too many posts under way all the time, so nothing was sent to it. */
   readonly skipped?: true
 }
 
@@ -47,9 +47,15 @@ const usualRefusalsMax = 5
 /** 303: the node keeps the chunk temporarily. */
 const taken = new Set([200, 202, 208, 303])
 
+/** A node, and the places for posts to it. */
+interface Target {
+  readonly node: Node
+  readonly places: FairSlots
+}
+
 /** Posts chunks to nodes. */
 export class Broadcast {
-  readonly #nodes: readonly Node[]
+  readonly #targets: readonly Target[]
   readonly #preferred: ReadonlySet<string>
   readonly #successesMin: number
   readonly #preferredMin: number
@@ -63,22 +69,23 @@ export class Broadcast {
     const connectionsMax = Math.min(chain.connectionsMax, options.perNodeMax)
     const build = (address: string): Node => new Node(address, { ...calls, connectionsMax }, clock)
     const preferred = distinct((options.preferred?.nodes ?? []).map(build))
-    this.#nodes = distinct([...preferred, ...chain.nodes.map(build)])
-    this.#successesMin = Math.min(options.successesMin, this.#nodes.length)
+    const nodes = distinct([...preferred, ...chain.nodes.map(build)])
+    this.#targets = nodes.map((node) => ({ node, places: FairSlots.unbounded(options.perNodeMax) }))
+    this.#successesMin = Math.min(options.successesMin, nodes.length)
     this.#preferredMin = Math.min(options.preferred?.successesMin ?? 0, preferred.length)
-    this.#preferred = new Set((preferred.length === 0 ? this.#nodes : preferred).map(({ name }) => name))
+    this.#preferred = new Set((preferred.length === 0 ? nodes : preferred).map(({ name }) => name))
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#nodes.map((node) => node.close()))
+    await Promise.all(this.#targets.map(({ node }) => node.close()))
   }
 
   /**
    * Posts node JSON of a chunk to the preferred nodes and of them to the least busy ones first, until enough took it, or none is
    * left, or `refusalsMax` in a row refused it for good. Resolves as soon as that is known; posts that are under way then go on.
-   * Never rejects.
+   * `client`: whose post it is, '' for this program's own. Never rejects.
    */
-  async chunk(json: string): Promise<Broadcasted> {
+  async chunk(json: string, client = ''): Promise<Broadcasted> {
     const results: NodeOutcome[] = []
     let refusals = 0
     let tell = (): void => undefined
@@ -93,14 +100,16 @@ export class Broadcast {
       successes() >= this.#successesMin && preferredSuccesses() >= this.#preferredMin
     const { refusalsMax = usualRefusalsMax } = this.options
     const isClear = (): boolean => isEnough() || (successes() === 0 && refusals >= refusalsMax)
-    const rank = ({ name }: Node): number => (isPreferred(name) ? 0 : 1)
-    const left = [...this.#nodes].sort((a, b) => rank(a) - rank(b) || a.underWay - b.underWay).values()
+    const rank = ({ node }: Target): number => (isPreferred(node.name) ? 0 : 1)
+    const left = [...this.#targets]
+      .sort((a, b) => rank(a) - rank(b) || a.places.taken - b.places.taken)
+      .values()
     const worker = async (): Promise<void> => {
-      for (const node of left) {
+      for (const target of left) {
         if (isClear()) return
         // Only a preferred one can still be missing.
-        if (successes() >= this.#successesMin && !isPreferred(node.name)) continue
-        const outcome = await this.#tell(node, json)
+        if (successes() >= this.#successesMin && !isPreferred(target.node.name)) continue
+        const outcome = await this.#post(target, json, client)
         refusals = outcome.statusCode >= 400 && outcome.statusCode < 499 ? refusals + 1 : 0
         results.push(outcome)
         if (isClear()) tell()
@@ -118,14 +127,15 @@ export class Broadcast {
     }
   }
 
-  async #tell(node: Node, post: string): Promise<NodeOutcome> {
+  async #post({ node, places }: Target, json: string, client: string): Promise<NodeOutcome> {
     const plain = { peer: node.name, success: false, canceled: false, timedOut: false }
-    if (node.underWay >= this.options.perNodeMax) return { ...plain, statusCode: 503, skipped: true }
+    const { abortMs, responseMs } = this.options
+    const place = await places.waitFor(client, abortMs, this.clock)
+    if (isRefusal(place)) return { ...plain, statusCode: 503, skipped: true }
     const end = new AbortController()
-    const timer = this.clock.after(this.options.responseMs, () => end.abort())
-    node.underWay += 1
-    const answer = await node.ask({ path: '/chunk', post, maxBytes: 100_000 }, end.signal)
-    node.underWay -= 1
+    const timer = this.clock.after(responseMs, () => end.abort())
+    const answer = await node.ask({ path: '/chunk', post: json, maxBytes: 100_000 }, end.signal)
+    place()
     timer.cancel()
     if (!isRefusal(answer)) return { ...plain, success: taken.has(answer.status), statusCode: answer.status }
     const timedOut = answer === gaveUp || answer.refused === 'late'

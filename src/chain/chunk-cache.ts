@@ -28,8 +28,8 @@ export class ChunkCache {
   #bytes = 0
 
   /**
-   * `maxBytes` of chunks, their proofs, and what an entry takes beside them; a chunk that reaches over two stretches counts twice. `onLeft` hears of chunks for which
-   * there is no room any more.
+   * `maxBytes` of chunks, their proofs, and what an entry takes beside them; a chunk that reaches over two stretches counts twice.
+   * `onLeft` hears of chunks for which there is no room any more.
    */
   constructor(
     private readonly maxBytes: number,

@@ -48,10 +48,12 @@ class ChunkPost implements Route {
 
   async handle(request: Request, reply: Reply, first: string): Promise<void> {
     const client = this.parts.clientOf(request)
-    await inSlot(this.#posts, client, { request, reply, first }, () => this.#take(request, reply, first))
+    await inSlot(this.#posts, client, { request, reply, first }, () =>
+      this.#take(client, request, reply, first),
+    )
   }
 
-  async #take(request: Request, reply: Reply, first: string): Promise<void> {
+  async #take(client: string, request: Request, reply: Reply, first: string): Promise<void> {
     const body = await request.body(chunkBodyMax)
     if (isRefusal(body)) {
       this.#outcomes.refused.add(1)
@@ -65,7 +67,7 @@ class ChunkPost implements Route {
       return answerJson(request, reply, first, 400, { error: posted })
     }
     if (dryRun) return answerJson(request, reply, first, 200, notBroadcast)
-    const outcome = await broadcast.chunk(Buffer.from(body).toString('utf8'))
+    const outcome = await broadcast.chunk(Buffer.from(body).toString('utf8'), client)
     // Nodes know whether somebody paid for its data: what they refuse takes no memory here.
     if (outcome.successCount > 0) finder.keep(posted, ruleset)
     this.#outcomes[outcome.enough ? 'taken' : 'failed'].add(1)

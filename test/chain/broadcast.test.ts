@@ -7,6 +7,7 @@ import {
   commonFailure,
   type NodeOutcome,
 } from '../../src/chain/broadcast.js'
+import { eventually } from '../eventually.js'
 import { nodeThat, patient } from './hostile.js'
 
 const usual: BroadcastOptions = {
@@ -117,12 +118,36 @@ t.test('a node that does not answer is given up, and reported as late', async (t
 
 t.test('a node with too many posts under way is skipped', async (t) => {
   const node = await nodeThat(t, (request) => void request.resume())
-  const options = { ...usual, responseMs: 2000, perNodeMax: 2 }
+  const options = { ...usual, abortMs: 500, responseMs: 20_000, perNodeMax: 2 }
   const broadcast = new Broadcast({ ...patient, nodes: [node.url] }, options, systemClock)
   t.teardown(() => broadcast.close())
-  const outcomes = await Promise.all([1, 2, 3].map(() => broadcast.chunk('{}')))
-  t.equal(outcomes.filter(({ results }) => results[0]?.skipped === true).length, 1)
+  const outcomes = [1, 2, 3].map(() => broadcast.chunk('{}'))
+  t.match(await Promise.race(outcomes), { results: [{ skipped: true, statusCode: 503 }] })
   t.equal(node.requested.length, 2)
+  await broadcast.close()
+})
+
+t.test('a client with many posts does not keep the others from a node', async (t) => {
+  const held: (() => void)[] = []
+  const node = await nodeThat(t, (request, response) => {
+    request.resume()
+    held.push(() => void response.writeHead(400).end('{}'))
+  })
+  const broadcast = new Broadcast({ ...patient, nodes: [node.url] }, { ...usual, perNodeMax: 4 }, systemClock)
+  t.teardown(() => broadcast.close())
+  const refused: string[] = []
+  const post = (client: string): Promise<void> =>
+    broadcast.chunk('{}', client).then(() => void refused.push(client))
+  const posts = Array.from({ length: 30 }, () => post('203.0.113.1'))
+  await eventually('the client has its share of the places', () => held.length === 2)
+  posts.push(post('198.51.100.1'))
+  await eventually('another finds one', () => held.length === 3)
+  for (let answered = 0; answered < posts.length; answered += 1) {
+    await eventually('a post came', () => held.length > answered)
+    held[answered]?.()
+  }
+  await Promise.all(posts)
+  t.ok(refused.indexOf('198.51.100.1') < 8, `answered as number ${refused.indexOf('198.51.100.1')}`)
 })
 
 t.test(
