@@ -28,7 +28,7 @@ export class ChunkCache {
   #bytes = 0
 
   /**
-   * `maxBytes` of chunks, their proofs, and what an entry takes beside them; a chunk that reaches over two stretches counts twice.
+   * `maxBytes` of chunks, proofs, and what an entry takes beside them; a chunk that reaches over two stretches counts twice.
    * `onLeft` hears of chunks for which there is no room any more.
    */
   constructor(
@@ -51,7 +51,7 @@ export class ChunkCache {
     return found
   }
 
-  /** Returns what is kept. Its bytes lie in memory of their own: a larger buffer that held them is not kept with them. */
+  /** Returns what is kept. Its bytes lie in memory of their own, without a larger buffer that held them. */
   put(given: ProvenChunk): ProvenChunk {
     const chunk = withOwnBytes(given)
     const first = Math.floor(chunk.start / chunkSizeMax)
