@@ -38,7 +38,12 @@ export const serviceMeters: readonly MeterRow[] = [
   {
     name: 'upload_bundle_failures_max',
     kind: 'gauge',
-    help: 'Failures in a row of the present step of the bundle that has most.',
+    help: 'Failures in a row of the present step, or of looks for its data, of the bundle that has most.',
+  },
+  {
+    name: 'upload_bundles_unseen',
+    kind: 'gauge',
+    help: 'Bundles deep in the chain whose data no node has shown: their chunks are sent again.',
   },
   {
     name: 'upload_bundles_total',

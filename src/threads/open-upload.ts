@@ -4,6 +4,7 @@ import { addressOf } from '../actor/mailbox-address.js'
 import type { OpenThread } from '../actor/run-thread.js'
 import { Clients } from '../admission/clients.js'
 import { Broadcast } from '../chain/broadcast.js'
+import { DataWitnesses } from '../chain/data-witnesses.js'
 import { getHead } from '../devnet/get-head.js'
 import { shaped } from '../http/openapi.js'
 import type { IngestReply, IngestRequest } from '../ingest/ingest-messages.js'
@@ -216,6 +217,12 @@ function openBroadcast({ nodes, settings }: UploadGiven): Broadcast {
   return new Broadcast(chainOptions(nodes, settings), { ...rules, ...preferred }, systemClock)
 }
 
+/** Nodes that show the data of bundles: all that may have taken it, and no gateways. */
+function openWitnesses({ nodes, settings }: UploadGiven): DataWitnesses {
+  const { preferredPostUrls = [] } = settings.chunks
+  return new DataWitnesses([...nodes, ...preferredPostUrls], chainOptions(nodes, settings), systemClock)
+}
+
 /** Puts accepted items into bundles, and sees them into blocks; in a sandbox, removes them after some days. */
 function openBundling(parts: UploadParts, { open }: UploadEndpoints): Bundling {
   const { given, tools, records, accepting, address } = parts
@@ -226,6 +233,7 @@ function openBundling(parts: UploadParts, { open }: UploadEndpoints): Bundling {
   const height = (): number | undefined => accepting.height.known
   const sandbox = sandboxRules(settings)
   const broadcast = openBroadcast(given)
+  const witnesses = openWitnesses(given)
   const ingest = ports.ingest && addressOf<IngestRequest, IngestReply>(ports.ingest, uploadMailboxMax)
   const bundles = new Bundles(uploads.environment, uploads)
   const bundler = new Bundler({
@@ -242,6 +250,7 @@ function openBundling(parts: UploadParts, { open }: UploadEndpoints): Bundling {
     logFolder: uploadFolders(settings).log,
     chain,
     broadcast,
+    witnesses,
     signing,
     owner: Buffer.from(modulus, 'base64url'),
     address,
@@ -270,7 +279,7 @@ function openBundling(parts: UploadParts, { open }: UploadEndpoints): Bundling {
       desk.close()
       removing?.close()
       await bundler.close()
-      await broadcast.close()
+      await Promise.all([broadcast.close(), witnesses.close()])
     },
   }
 }

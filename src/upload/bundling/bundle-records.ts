@@ -6,9 +6,11 @@ import type { AcceptedItem, Uploads } from '../records/uploads.js'
 /**
  * A transaction that carries items:
  *
- *     packed --> posted --> seeded --> permanent
- *        |          |          |
- *        +----------+----------+-----> dropped, and its items wait for another
+ *                   +-- data missing --+
+ *                   v                  |
+ *     packed --> posted ----------> seeded --> permanent, when nodes have shown the data
+ *        |          |                  |
+ *        +----------+------------------+-----> dropped, and its items wait for another
  */
 export interface BundleRecord {
   readonly id: Id
@@ -30,6 +32,12 @@ export interface BundleRecord {
   readonly reason?: string
   /** Block that holds it. */
   readonly height?: number
+  /** Names of the nodes that took chunks of it. */
+  readonly takenBy?: readonly string[]
+  /** Looks in a row at which no node showed its data, though it was deep enough. */
+  readonly unseen?: number
+  /** Nodes have shown its data. */
+  readonly isSeen?: true
   /** Permanent, and the bytes of its items are not kept here any more. */
   readonly released?: true
 }

@@ -4,7 +4,7 @@ import type { Log } from '../../actor/log.js'
 import type { Meters } from '../../actor/meter.js'
 import type { Broadcast } from '../../chain/broadcast.js'
 import type { Chain } from '../../chain/chain.js'
-import { encodeBase64url } from '../../format/base64url.js'
+import type { DataWitnesses } from '../../chain/data-witnesses.js'
 import { type Id, idOfBytes } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { tagOf } from '../../format/tag.js'
@@ -17,8 +17,10 @@ import type { Signing } from '../intake/signing.js'
 import type { Uploads } from '../records/uploads.js'
 import { BundleData } from './bundle-data.js'
 import { type BundleRecord, type BundleSummary, type Bundles, summaryOf } from './bundle-records.js'
-import { againMaxMs, isStepDue } from './due.js'
+import { againMaxMs, isFirstSending, isSending, isStepDue } from './due.js'
 import { NextBundle, type NextRules } from './next-bundle.js'
+import { ReadBack, unseenWaitMs } from './read-back.js'
+import { postChunks } from './seeding.js'
 
 export interface BundlingRules extends NextRules {
   /** Between two looks at what is to be done. */
@@ -36,6 +38,8 @@ export interface BundlerParts {
   readonly logFolder: string
   readonly chain: Pick<Chain, 'anchor' | 'price' | 'balance' | 'postTransaction' | 'agreedStatus'>
   readonly broadcast: Pick<Broadcast, 'chunk'>
+  /** Nodes that show whether they have the data of a bundle: before, its bytes are not given up. */
+  readonly witnesses: Pick<DataWitnesses, 'look'>
   readonly signing: Pick<Signing, 'data'>
   /** RSA modulus of the wallet. */
   readonly owner: Uint8Array
@@ -67,8 +71,6 @@ const againMs = 1000
 const packAgainMaxMs = 1_800_000
 /** Nodes forget an anchor after so many blocks; a transaction that no node knows then is lost. */
 const anchorBlocks = 50
-/** Chunks posted at once. */
-const chunksAtOnce = 4
 const stepsMax = 20
 /** Bytes stay after they are permanent: the gateway reads them here until it has found them in their block. */
 const keepMs = 3_600_000
@@ -84,6 +86,7 @@ export class Bundler {
   #isFailing = false
   readonly #orders: (() => void)[] = []
   readonly #next: NextBundle
+  readonly #readBack: ReadBack
   /** Nothing is packed while it is on. Bundles in a row that were given up make it longer. */
   readonly #packing: Backoff
   /** The wallet had too little when the last transaction was refused. */
@@ -93,6 +96,7 @@ export class Bundler {
     const restMs = 2 * againMs
     this.#packing = new Backoff({ failuresMax: 1, restMs, restMaxMs: packAgainMaxMs }, parts.clock)
     this.#next = new NextBundle(parts.uploads, parts.rules, parts.clock)
+    this.#readBack = new ReadBack(parts)
   }
 
   #count(outcome: 'packed' | 'permanent' | 'dropped'): void {
@@ -135,7 +139,7 @@ export class Bundler {
   async close(): Promise<void> {
     this.#isClosed = true
     this.#timer?.cancel()
-    await this.#running
+    await Promise.all([this.#running, this.#readBack.close()])
   }
 
   #startRound(): void {
@@ -169,7 +173,7 @@ export class Bundler {
     // All are over before another round begins, also where one rejects.
     const failed = (await Promise.allSettled(looks)).find(({ status }) => status === 'rejected')
     if (failed?.status === 'rejected') throw failed.reason
-    if (bundles.open().filter(isSending).length < openMax && !this.#isClosed) await this.#pack()
+    if (bundles.open().filter(isFirstSending).length < openMax && !this.#isClosed) await this.#pack()
     const isBusy = uploads.waiting > 0 || bundles.open().length > 0
     this.#schedule(isBusy ? rules.everyMs : Math.max(rules.everyMs, idleEveryMs))
   }
@@ -185,8 +189,7 @@ export class Bundler {
     if (state === 'packed') return this.#post(this.#record(id))
     if (state === 'posted') return this.#seed(this.#record(id))
     if (state === 'seeded') return this.#checkDepth(summary)
-    this.#release(this.#record(id))
-    return undefined
+    return this.#release(this.#record(id))
   }
 
   #record(id: Id): BundleRecord {
@@ -200,7 +203,8 @@ export class Bundler {
     const bundle = this.#record(id)
     const attempts = bundle.attempts + 1
     const waitMs = Math.min(againMs * 2 ** bundle.attempts, againMaxMs)
-    if (attempts > stepsMax && bundle.state !== 'seeded') {
+    // One that is in a block is paid for: its data can only be missing, and is sent until a node takes it.
+    if (attempts > stepsMax && isFirstSending(bundle)) {
       this.#drop(bundle, message)
       return
     }
@@ -212,6 +216,7 @@ export class Bundler {
   #drop(bundle: BundleRecord, reason: string, counts = !this.#isPoor): void {
     this.parts.logger.error({ bundle: bundle.id, reason }, 'a bundle was dropped: its items are packed again')
     this.#trees.delete(bundle.id)
+    this.#readBack.forget(bundle.id)
     this.#count('dropped')
     this.#packing.failed()
     const givenUp = this.parts.bundles.drop(bundle, reason, counts)
@@ -272,8 +277,10 @@ export class Bundler {
   }
 
   #advance(bundle: BundleRecord, state: BundleRecord['state'], dueMs = this.parts.clock.now()): void {
-    const { reason: _, ...rest } = bundle
-    this.parts.bundles.put({ ...rest, state, attempts: 0, dueMs })
+    const { reason, ...rest } = bundle
+    // What nobody showed is still to be seen.
+    const kept = bundle.unseen === undefined || reason === undefined ? {} : { reason }
+    this.parts.bundles.put({ ...rest, ...kept, state, attempts: 0, dueMs })
   }
 
   async #post(bundle: BundleRecord): Promise<Refusal | undefined> {
@@ -313,46 +320,17 @@ export class Bundler {
   }
 
   async #seed(bundle: BundleRecord): Promise<Refusal | undefined> {
-    const { uploads, logFolder } = this.parts
+    const { uploads, logFolder, clock, rules } = this.parts
     const items = bundle.items.flatMap((id) => uploads.find(id) ?? [])
     const data = new BundleData(items, logFolder)
     const tree = this.#trees.get(bundle.id) ?? (await data.tree())
-    let refusal: Refusal | undefined
-    const underWay = new Set<Promise<void>>()
-    for await (const { index, bytes } of data.chunks()) {
-      if (refusal !== undefined || this.#isClosed) break
-      const sent = this.#chunk(data.sizeBytes, tree, index, bytes).then((failed) => {
-        refusal ??= failed
-        underWay.delete(sent)
-      })
-      underWay.add(sent)
-      if (underWay.size >= chunksAtOnce) await Promise.race(underWay)
-    }
-    await Promise.all(underWay)
-    if (refusal !== undefined) return refusal
-    if (this.#isClosed) return undefined
+    const takers = await postChunks(data, tree, this.parts.broadcast, () => this.#isClosed)
+    if (isRefusal(takers) || this.#isClosed) return isRefusal(takers) ? takers : undefined
     this.#trees.delete(bundle.id)
-    this.#advance(bundle, 'seeded')
+    const waitMs = unseenWaitMs(bundle.unseen ?? 0, rules.lookMs)
+    const takenBy = [...new Set([...(bundle.takenBy ?? []), ...takers])]
+    this.#advance({ ...bundle, takenBy }, 'seeded', clock.now() + waitMs)
     return undefined
-  }
-
-  async #chunk(
-    sizeBytes: number,
-    tree: MerkleTree,
-    index: number,
-    bytes: Uint8Array,
-  ): Promise<Refusal | undefined> {
-    const json = JSON.stringify({
-      data_root: encodeBase64url(tree.root),
-      data_size: String(sizeBytes),
-      data_path: encodeBase64url(tree.path(index)),
-      offset: String((tree.leaves[index]?.end ?? 0) - 1),
-      chunk: encodeBase64url(bytes),
-    })
-    const posted = await this.parts.broadcast.chunk(json)
-    if (posted.enough) return undefined
-    const statuses = posted.results.map(({ peer, statusCode }) => `${peer}: ${statusCode}`).join(', ')
-    return { refused: 'upstream', fault: 'upstream', message: `chunk ${index} was not taken (${statuses})` }
   }
 
   async #checkDepth(bundle: BundleSummary): Promise<Refusal | undefined> {
@@ -379,21 +357,42 @@ export class Bundler {
         })
       return undefined
     }
-    const record = this.#record(bundle.id)
-    const count = bundles.markPermanent({ ...record, dueMs: clock.now() + keepMs }, status.height)
+    const record = { ...this.#record(bundle.id), height: status.height }
+    const unseen = this.#unseen(record)
+    if (unseen !== 'seen') return unseen
+    const { reason: _, ...seen } = { ...record, isSeen: true as const, dueMs: clock.now() + keepMs }
+    const count = bundles.markPermanent(seen, status.height)
     this.#count('permanent')
     this.parts.onPermanent?.(record, status.height)
     logger.info({ bundle: bundle.id, items: count, height: status.height }, 'a bundle is permanent')
     return undefined
   }
 
-  #release(bundle: BundleRecord): void {
-    const { bundles, itemLog } = this.parts
-    for (const { place } of bundles.release(bundle)) itemLog.release(place)
+  /**
+   * Whether nodes have shown the data of a bundle that is deep enough. Until the look at it is over it waits; what nobody shows
+   * is sent again. A refusal: no node answered.
+   */
+  #unseen(bundle: BundleRecord): 'seen' | Refusal | undefined {
+    const { bundles, clock, logger, rules } = this.parts
+    const seen = this.#readBack.outcome(bundle)
+    if (seen === undefined) bundles.delay(bundle.id, clock.now() + rules.lookMs)
+    if (seen !== 'missing') return seen
+    const unseen = (bundle.unseen ?? 0) + 1
+    const reason = 'no node shows all of its data: its chunks are sent again'
+    logger.error(
+      { bundle: bundle.id, looks: unseen },
+      'a bundle is deep in the chain, and its data is missing',
+    )
+    bundles.put({ ...bundle, state: 'posted', attempts: 0, dueMs: clock.now(), unseen, reason })
+    return undefined
   }
-}
 
-/** Its bytes are being sent; others wait for blocks. */
-function isSending({ state }: BundleSummary): boolean {
-  return state === 'packed' || state === 'posted'
+  #release(bundle: BundleRecord): Refusal | undefined {
+    const { bundles, itemLog } = this.parts
+    // Older releases did not look before they called it permanent.
+    const unseen = bundle.isSeen === true ? 'seen' : this.#unseen(bundle)
+    if (unseen !== 'seen') return unseen
+    for (const { place } of bundles.release(bundle)) itemLog.release(place)
+    return undefined
+  }
 }

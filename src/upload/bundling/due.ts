@@ -1,4 +1,5 @@
 import type { BundleSummary } from './bundle-records.js'
+import { unseenMaxMs } from './read-back.js'
 
 /** Longest pause until a failed step of a bundle is tried again. */
 export const againMaxMs = 300_000
@@ -8,7 +9,22 @@ export const againMaxMs = 300_000
  * back; but a bundle that is permanent is due when its bytes may go, and they may stay for longer. `lookMs`: between two looks at
  * a bundle that is well.
  */
-export function isStepDue({ state, attempts, dueMs }: BundleSummary, nowMs: number, lookMs: number): boolean {
-  const leftMs = dueMs - nowMs
-  return leftMs <= 0 || (state !== 'permanent' && leftMs > (attempts === 0 ? lookMs : againMaxMs))
+export function isStepDue(bundle: BundleSummary, nowMs: number, lookMs: number): boolean {
+  const leftMs = bundle.dueMs - nowMs
+  return leftMs <= 0 || (bundle.state !== 'permanent' && leftMs > longestMs(bundle, lookMs))
+}
+
+function longestMs({ attempts, unseen }: BundleSummary, lookMs: number): number {
+  if (unseen !== undefined) return unseenMaxMs
+  return attempts === 0 ? lookMs : againMaxMs
+}
+
+/** Its bytes are being sent; others wait for blocks. */
+export function isSending({ state }: Pick<BundleSummary, 'state'>): boolean {
+  return state === 'packed' || state === 'posted'
+}
+
+/** The same, and it is in no block yet, as far as is known. */
+export function isFirstSending(bundle: Pick<BundleSummary, 'state' | 'height'>): boolean {
+  return isSending(bundle) && bundle.height === undefined
 }

@@ -27,6 +27,8 @@ export interface Rig {
   accept(name: string, free?: FreeReservation): Id
   /** The next bundle is packed, if any is: five seconds later, or `afterMs`. */
   round(afterMs?: number): Promise<void>
+  /** A round, whether a bundle is packed or not. */
+  turn(afterMs: number): Promise<void>
 }
 
 /** A bundler over a log on disk. Its node answers a transaction by `post`, takes everything unless given, and mines nothing. */
@@ -68,6 +70,7 @@ export async function rigOf(
       ...moreOfChain,
     },
     broadcast: { chunk: async () => ({ enough: true, results: [] }) },
+    witnesses: { look: async () => 'seen' },
     rules,
     meters: new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0),
     ...more,
@@ -94,5 +97,9 @@ export async function rigOf(
     for (let turns = 0; turns < 40 && bundles.recent.length === before; turns += 1) await pause(5)
     await bundler.betweenRounds(() => undefined)
   }
-  return { uploads, bundles, clock, accept, round }
+  const turn = async (afterMs: number): Promise<void> => {
+    clock.jump(afterMs)
+    await bundler.betweenRounds(() => undefined)
+  }
+  return { uploads, bundles, clock, accept, round, turn }
 }

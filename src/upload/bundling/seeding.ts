@@ -1,0 +1,55 @@
+import type { Broadcast } from '../../chain/broadcast.js'
+import { encodeBase64url } from '../../format/base64url.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import type { MerkleTree } from '../../proof/merkle.js'
+import type { BundleData } from './bundle-data.js'
+
+/** Chunks posted at once. */
+const chunksAtOnce = 4
+
+/**
+ * Posts all chunks of a bundle. Returns the names of the nodes that took some; fewer chunks were posted where `isOver` returned
+ * true meanwhile. A refusal: one was not taken by enough nodes. Rejects where the data cannot be read.
+ */
+export async function postChunks(
+  data: BundleData,
+  tree: MerkleTree,
+  broadcast: Pick<Broadcast, 'chunk'>,
+  isOver: () => boolean,
+): Promise<ReadonlySet<string> | Refusal> {
+  const takers = new Set<string>()
+  let refusal: Refusal | undefined
+  const underWay = new Set<Promise<void>>()
+  for await (const { index, bytes } of data.chunks()) {
+    if (refusal !== undefined || isOver()) break
+    const sent = postChunk(data.sizeBytes, tree, index, bytes, broadcast).then((taken) => {
+      if (isRefusal(taken)) refusal ??= taken
+      else for (const peer of taken) takers.add(peer)
+      underWay.delete(sent)
+    })
+    underWay.add(sent)
+    if (underWay.size >= chunksAtOnce) await Promise.race(underWay)
+  }
+  await Promise.all(underWay)
+  return refusal ?? takers
+}
+
+async function postChunk(
+  sizeBytes: number,
+  tree: MerkleTree,
+  index: number,
+  bytes: Uint8Array,
+  broadcast: Pick<Broadcast, 'chunk'>,
+): Promise<readonly string[] | Refusal> {
+  const json = JSON.stringify({
+    data_root: encodeBase64url(tree.root),
+    data_size: String(sizeBytes),
+    data_path: encodeBase64url(tree.path(index)),
+    offset: String((tree.leaves[index]?.end ?? 0) - 1),
+    chunk: encodeBase64url(bytes),
+  })
+  const posted = await broadcast.chunk(json)
+  if (posted.enough) return posted.results.flatMap(({ success, peer }) => (success ? [peer] : []))
+  const statuses = posted.results.map(({ peer, statusCode }) => `${peer}: ${statusCode}`).join(', ')
+  return { refused: 'upstream', fault: 'upstream', message: `chunk ${index} was not taken (${statuses})` }
+}
