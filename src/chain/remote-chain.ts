@@ -206,9 +206,13 @@ export class RemoteChain implements Chain {
     return this.#get(path, limit.word, found(winstonOf), requester)
   }
 
-  postTransaction(transaction: object, requester?: Requester): Promise<Posted | Refusal> {
+  /** One node could take it and lose it, so several get it. */
+  async postTransaction(transaction: object, requester?: Requester): Promise<Posted | Refusal> {
     const question = { path: '/tx', post: JSON.stringify(transaction), maxBytes: limit.word * 100 }
-    return this.#ask(question, readTransactionPosted, requester)
+    const posted = await this.#askWitnesses(question, readTransactionPosted, requester)
+    if (isRefusal(posted)) return posted
+    if (posted.includes('accepted')) return 'accepted'
+    return posted.includes('known') ? 'known' : this.#ask(question, readTransactionPosted, requester)
   }
 
   postChunk(chunk: object, requester?: Requester): Promise<Posted | Refusal> {

@@ -485,6 +485,19 @@ t.test("posting tells a node's no from a node's trouble", async (t) => {
   t.equal(refusal(await chainOf(t, [no.url]).postChunk({})), 'malformed')
 })
 
+t.test('a transaction is given to several nodes: the one that takes it first may lose it', async (t) => {
+  const says = (status: number) => nodeThat(t, (_, response) => response.writeHead(status).end())
+  const nodes = await Promise.all([200, 200, 503].map(says))
+  t.equal(
+    await chainOf(
+      t,
+      nodes.map(({ url }) => url),
+    ).postTransaction({}),
+    'accepted',
+  )
+  t.ok(nodes.every(({ requested }) => requested.length > 0))
+})
+
 t.test('an address that is no plain URL is a mistake of the configuration', async (t) => {
   for (const address of ['node', 'ftp://node', 'http://me:secret@node', 'http://node/?x']) {
     t.throws(() => new RemoteChain({ ...patient, nodes: [address] }, systemClock), address)

@@ -1,5 +1,6 @@
 import t from 'tap'
 import { Clients } from '../../src/admission/clients.js'
+import { Hosts } from '../../src/names/host.js'
 import { targetOf } from '../../src/routes/content-handler.js'
 import { memoryBytes } from '../memory-bytes.js'
 import { someId } from '../source/rig.js'
@@ -23,6 +24,16 @@ t.test('the id of a long path does not keep the path', (t) => {
     const bytes = bytesKept(() => targetOf(received(path.replace('ID', someId()) + long))?.id ?? path)
     t.ok(bytes < 1000, `${path}: ${bytes} bytes`)
   }
+  t.end()
+})
+
+t.test('the name of a long host does not keep the host', (t) => {
+  const hosts = new Hosts(['gateway.example'])
+  const bytes = bytesKept((turn) => {
+    const { name } = hosts.place(received(`a-name-of-a-stranger-${turn}.${long}.gateway.example`))
+    return name
+  })
+  t.ok(bytes < 1000, `${bytes} bytes`)
   t.end()
 })
 

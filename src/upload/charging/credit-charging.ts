@@ -24,8 +24,10 @@ import {
 import type { RepostCheck } from './repost-check.js'
 import { elsewhereAnswer, type ServiceOfSeveral } from './several-services.js'
 
-/** A client gets 503 within a second where the payment service does not answer. */
+/** A client gets 503 within a second where the payment service does not answer, */
 const patienceMs = 900
+/** but later where its last answer took long, as by a database that is slow: three times as long as that, at most this. */
+const patienceMaxMs = 5000
 const againMs = 2000
 /** Billing uses this number where the path names that network; the item itself has type 3. */
 const kyveType = 101
@@ -64,6 +66,8 @@ export class CreditCharging implements Charging {
   /** Entries of an earlier process, for items that it may not have accepted. */
   readonly #abandoned = new Map<Id, Uint8Array>()
   readonly #foreseen = FreeShares.quarters(foreseenMax)
+  /** What the last answer of the payment service took. */
+  #answerMs = 0
 
   constructor(
     private readonly pools: FreePools,
@@ -213,8 +217,15 @@ export class CreditCharging implements Charging {
     await this.#entries.add({ id })
   }
 
+  /** An answer that comes late is measured, too, so that the next one is waited for. */
   #inTime<T>(answer: Promise<T | Refusal>): Promise<T | Refusal> {
-    return withinTime(this.clock, patienceMs, answer, late)
+    const sinceMs = this.clock.monotonic()
+    const measured = answer.then((outcome) => {
+      if (!isRefusal(outcome)) this.#answerMs = this.clock.monotonic() - sinceMs
+      return outcome
+    })
+    const ms = Math.min(Math.max(patienceMs, 3 * this.#answerMs), patienceMaxMs)
+    return withinTime(this.clock, ms, measured, late)
   }
 }
 

@@ -26,6 +26,7 @@ import { readAnnouncement } from '../../../src/upload/news/read-announcement.js'
 import { FreePools } from '../../../src/upload/records/free-pools.js'
 import { type LoggedUpload, openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
 import { eventually } from '../../eventually.js'
+import { HandClock } from '../../names/hand-clock.js'
 
 const oldItems = (environment: Environment): RepostCheck =>
   new RepostCheck(neverPosted, new KnownPosters(environment), systemClock, { bundleOf: () => undefined })
@@ -312,4 +313,51 @@ t.test('an item is read first where too many others have their credits checked',
   t.match(await foreseen(refuse('upstream', 'upstream', 'away')), { status: 503 })
   t.match(await foreseen(refuse('late', 'upstream', 'no answer')), { status: 503 })
   t.strictSame(askers, Array(4).fill('198.51.100.7'), 'the payment service knows whose turn it is')
+})
+
+t.test('a payment service that is slow is waited for, one that is gone is not', async (t) => {
+  const { uploads } = await rig(t)
+  const { environment } = uploads
+  const clock = new HandClock()
+  const answers: ((answer: { paid: true; winc: string }) => void)[] = []
+  const credits = {
+    reserve: () => new Promise((resolve) => answers.push(resolve)),
+    withdraw: async () => undefined,
+  } as unknown as CreditsPort
+  const pools = new FreePools(environment, {
+    itemMaxBytes: 0,
+    walletBytes: 0,
+    rangeBytes: 0,
+    exemptWallets: [],
+  })
+  const end = new AbortController()
+  t.teardown(() => end.abort())
+  const charging = new CreditCharging(pools, credits, environment, oldItems(environment), clock, end.signal)
+  const begun = async (): Promise<{ outcome?: unknown; answer: () => void }> => {
+    const place = answers.length
+    const state: { outcome?: unknown; answer: () => void } = {
+      answer: () => answers[place]?.({ paid: true, winc: '22' }),
+    }
+    void charging.charge(header, payload.length, uploader).then((outcome) => {
+      state.outcome = outcome
+    })
+    await eventually('it is reserved', () => answers.length > place)
+    return state
+  }
+  const first = await begun()
+  await clock.turn(1200)
+  await eventually('503 within a second', () => first.outcome !== undefined)
+  t.match(first.outcome, { status: 503 })
+  first.answer()
+  await clock.turn(1)
+  const second = await begun()
+  await clock.turn(1200)
+  t.equal(second.outcome, undefined, 'the last answer took as long')
+  second.answer()
+  await eventually('it is charged', () => second.outcome !== undefined)
+  t.match(second.outcome, { winc: '22' })
+  const third = await begun()
+  await clock.turn(5000)
+  await eventually('503 after five seconds', () => third.outcome !== undefined)
+  t.match(third.outcome, { status: 503 })
 })
