@@ -6,6 +6,7 @@ import type { ClickhouseClient } from './clickhouse-client.js'
 import { inputTable, schemaStatements } from './clickhouse-schema.js'
 import { recordHeights, type StableHeights, wholeHeights, withHeights } from './heights.js'
 import { type Batch, PushBatches, type PushLimits } from './push-batches.js'
+import { sameChain } from './same-chain.js'
 import { lacksWholeRows, markIfEmpty } from './whole-rows.js'
 
 export const pushLimits: PushLimits = { rows: 100_000, bytes: 64 * 2 ** 20 }
@@ -57,7 +58,7 @@ export class IndexPush {
 
   constructor(
     private readonly client: Pick<ClickhouseClient, 'ask' | 'write'>,
-    index: ChainIndex,
+    private readonly index: ChainIndex,
     private readonly clock: Clock,
     limits: PushLimits = pushLimits,
   ) {
@@ -65,7 +66,8 @@ export class IndexPush {
   }
 
   /**
-   * Writes all rows of these heights, and records them. Batches are made while others are written, and recorded in their order.
+   * Writes all rows of these heights, and records them, where ClickHouse has no blocks of another chain. Batches are made while
+   * others are written, and recorded in their order.
    * `isLeading` is called before each record: a writer that was replaced records nothing. Nothing is under way when it resolves.
    * Never rejects for what the server does.
    */
@@ -76,6 +78,10 @@ export class IndexPush {
   ): Promise<PushProgress | Refusal | 'replaced'> {
     const before = await wholeHeights(this.client)
     if (isRefusal(before)) return before
+    const chain = { index: this.index, forkDepth: 0 }
+    const stable = before && { from: before.from, to: Math.min(before.to, heights.to) }
+    const compared = stable && (await sameChain(this.client, chain, stable))
+    if (isRefusal(compared)) return compared
     this.#rows = 0
     this.#leftOut = 0
     let done: PushProgress = { rows: 0, height: heights.from - 1, leftOut: 0 }

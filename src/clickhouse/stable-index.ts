@@ -9,6 +9,7 @@ import { type Asker, answerTooLarge, type ClickhouseClient } from './clickhouse-
 import { readColumns } from './clickhouse-schema.js'
 import { type RecordedHeights, recordedHeights, type StableHeights, type WholeHeights } from './heights.js'
 import { RowBinaryFault, RowBinaryReader } from './row-binary.js'
+import { type FollowedChain, sameChain } from './same-chain.js'
 import {
   countSql,
   isMeant,
@@ -60,6 +61,8 @@ export class StableIndex {
     private readonly client: ClickhouseClient,
     private readonly clock: Clock,
     private readonly log: Pick<Log, 'info' | 'warn'>,
+    /** Absent: it is not compared with what ClickHouse has. */
+    private readonly chain?: FollowedChain,
   ) {}
 
   /**
@@ -74,7 +77,7 @@ export class StableIndex {
   }
 
   async #read(): Promise<WholeHeights | undefined | Refusal> {
-    const read = await recordedHeights(this.client)
+    const read = await this.#recorded()
     this.#reading = undefined
     const recorded = isRefusal(read) && read.refused === 'unknown' ? nothingRecorded : read
     if (isRefusal(recorded)) return recorded
@@ -85,6 +88,20 @@ export class StableIndex {
     }
     this.#known = { ...recorded, sinceMs: this.clock.monotonic() }
     return found
+  }
+
+  /** What is recorded, where it is of the chain that is followed here. */
+  async #recorded(): Promise<RecordedHeights | Refusal> {
+    const recorded = await recordedHeights(this.client)
+    if (isRefusal(recorded) || recorded.heights === undefined || this.chain === undefined) return recorded
+    const { version } = recorded.heights
+    // It is compared with each new record, and not with each look.
+    if (version === this.#known?.heights?.version) return recorded
+    const compared = await sameChain(this.client, this.chain, recorded.heights)
+    if (!isRefusal(compared)) return recorded
+    if (compared.refused === 'upstream') this.#known = undefined
+    this.#warn(compared.message)
+    return compared
   }
 
   /** The row with this id (32 bytes). */

@@ -45,7 +45,8 @@ export function openQuery({ settings, memory, row, nodes }: QueryGiven): OpenThr
   const meters = new Meters(meterTable, memory.meters, row)
   const { threads: _, waitingMax, clientMax, waitMs, ...limits } = settings.queries
   const clickhouse = openClickhouse(settings)
-  const stable = clickhouse && new StableIndex(clickhouse, systemClock, log)
+  const chain = { index, forkDepth: settings.indexing.forkDepthMax }
+  const stable = clickhouse && new StableIndex(clickhouse, systemClock, log, chain)
   const queries = openQueries(
     {
       chain: chainOptions(nodes, settings),

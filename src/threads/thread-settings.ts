@@ -40,7 +40,7 @@ const sections = {
   cashier: ['server', 'x402', 'exclusions', 'chains', 'limits', 'names'],
   ingest: ['server', 'chunks', 'indexing', 'retrieval'],
   push: ['server', 'clickhouse', 'cluster', 'indexing'],
-  query: ['server', 'clickhouse', 'queries', 'retrieval'],
+  query: ['server', 'clickhouse', 'indexing', 'queries', 'retrieval'],
   source: [
     'cluster',
     'server',

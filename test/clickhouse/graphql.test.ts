@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { ensureTables } from '../../src/clickhouse/index-push.js'
+import type { FollowedChain } from '../../src/clickhouse/same-chain.js'
 import { StableIndex } from '../../src/clickhouse/stable-index.js'
 import { type ClickhouseEngine, clickhouseAbsent, startClickhouse } from '../engines/clickhouse.js'
 import { eventually } from '../eventually.js'
@@ -116,6 +117,28 @@ t.test('a machine without these blocks gives all of them', clickhouseAbsent, asy
   t.same((await ask(`{ transaction(id: "${'A'.repeat(43)}") { id } }`)).data, { transaction: null })
 })
 
+t.test('what ClickHouse has of another chain is not read', clickhouseAbsent, async (t) => {
+  const engine = await startClickhouse()
+  const { rig, heights } = await openPushed(engine, 60)
+  const empty = await openRig([])
+  t.teardown(async () => {
+    await Promise.all([rig.close(), empty.close()])
+    await engine.stop()
+  })
+  const { index } = rig
+  const moved: FollowedChain['index'] = {
+    known: (read) => index.known(read),
+    topHeight: () => index.topHeight(),
+    block: (height) => index.block(height + 1),
+  }
+  const older = `{ transactions(block: { max: ${heights.to} }) { edges { node { id } } } }`
+  const pageOf = (own: FollowedChain['index']): Promise<QueryResult> =>
+    askerOf(rig, new StableIndex(engine.client(), systemClock, quiet, { index: own, forkDepth: 1 }))(older)
+  t.strictSame(await pageOf(index), await rig.askInside(older))
+  t.match(await pageOf(moved), { errors: [{ extensions: { code: 'INDEX_UNAVAILABLE' } }] })
+  t.equal((await pageOf(empty.index)).errors, undefined, 'who has no blocks has nothing to compare')
+})
+
 t.test(
   'heights that move to ClickHouse between two pages are on one page each',
   clickhouseAbsent,
@@ -186,7 +209,7 @@ t.test(
     ])
     t.match(mixed, { data: { a: null, blocks: {} }, errors: [{ path: ['a'] }] })
     engine.child.kill('SIGCONT')
-    await eventually('it is asked again', async () => (await served.post({ query: older })).status === 200)
+    await eventually('it is pageOf again', async () => (await served.post({ query: older })).status === 200)
   },
 )
 

@@ -13,6 +13,8 @@ class MadeUpServer {
   readonly records: { readonly from: number; readonly to: number; readonly version: number }[] = []
   batches = 0
   isAway = false
+  /** Id of the block of the highest row. */
+  block: Uint8Array | undefined
   /** Called before each batch is there. */
   onBatch: () => Promise<void> = async () => undefined
 
@@ -27,6 +29,12 @@ class MadeUpServer {
     }
     const last = this.records.reduce((best, one) => (one.version > best.version ? one : best), none)
     if (last === none) return Buffer.alloc(0)
+    if (sql.startsWith('SELECT height, block_indep_hash')) {
+      if (this.block === undefined) return Buffer.alloc(0)
+      out.u32(last.to)
+      out.bytes(this.block)
+      return out.written
+    }
     out.u32(last.from)
     out.u32(last.to)
     out.u64(0)
@@ -123,6 +131,26 @@ t.test('who was followed records nothing, and the other one goes on behind the l
   t.match(two.writer.state, { leads: true, lag: 0 })
   await one.writer.close()
   await two.writer.close()
+})
+
+t.test('nothing is written behind the blocks of another chain', async (t) => {
+  const house = await openChainHouse(120)
+  t.teardown(() => house.close())
+  const server = new MadeUpServer()
+  const { writer } = writerOf(house, server, async () => true)
+  await writer.look()
+  const { batches, height } = server
+  const before = house.index.topHeight()
+  while (house.index.topHeight() === before) await house.play(20)
+  server.block = Buffer.alloc(48, 7)
+  await writer.look()
+  t.match(writer.state, { leads: true, failures: 1 })
+  t.strictSame([server.batches, server.height], [batches, height])
+  const own = house.index.block(height)
+  server.block = Buffer.from(own?.id ?? '', 'base64url')
+  await writer.look()
+  t.ok(server.height > height, 'behind its own it goes on')
+  await writer.close()
 })
 
 t.test('where nobody says who leads, nothing is written', async (t) => {
