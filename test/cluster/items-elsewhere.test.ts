@@ -13,6 +13,7 @@ import { PostgresSessions } from '../../src/ledger/postgres-session.js'
 import { sha256 } from '../../src/proof/digest.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import type { UploadAnswer } from '../../src/upload/calls/upload-answers.js'
+import { ListedCheck } from '../../src/upload/intake/listed-check.js'
 import type { Receipt } from '../../src/upload/records/receipt.js'
 import { openUploadTables } from '../../src/upload/records/uploads.js'
 import { twoMachines } from '../engines/two-machines.js'
@@ -118,7 +119,9 @@ twoMachines(async (t, { url }) => {
       patienceMs: 10_000,
     })
   const [first, second] = [made(), made()]
-  await judged(t, await machine(t, first), await machine(t, second))
+  const one = await machine(t, first)
+  await judged(t, one, await machine(t, second))
+  await listedAgain(t, one, first, second, sessions)
   await sold(t, first, second)
   t.strictSame(await sessions.ask('SELECT 1 FROM cluster_sales WHERE bundle IS NOT NULL'), [])
   while (await first.sweepSales());
@@ -143,6 +146,29 @@ twoMachines(async (t, { url }) => {
   t.equal(await first.has(idOf(large)), undefined, 'a database that does not answer')
   t.equal(await first.add([]), false)
 }).catch(t.threw)
+
+/** What a database has lost that was restored from a backup is listed again, and nobody pays twice. */
+async function listedAgain(
+  t: Test,
+  { uploads }: UploadRig,
+  first: ItemsElsewhere,
+  second: ItemsElsewhere,
+  sessions: PostgresSessions,
+): Promise<void> {
+  const { signal: closing } = new AbortController()
+  const check = new ListedCheck({ uploads, items: first, closing, logger: silentLog })
+  const all = [large, free, bundle, inner, deep].map(idOf)
+  const known = (): Promise<unknown[]> => Promise.all(all.map((id) => second.has(id)))
+  await eventually('nothing waits', () => uploads.unlisted.some(10).length === 0)
+  check.note(idOf(large))
+  await check.look()
+  t.strictSame(uploads.unlisted.some(10), [], 'nothing is missing')
+  await sessions.ask('DELETE FROM cluster_items')
+  t.strictSame(new Set(await known()), new Set([false]))
+  // As after a start: the last one that was listed is on disk.
+  await new ListedCheck({ uploads, items: first, closing, logger: silentLog }).look()
+  await eventually('all is listed again', async () => (await known()).every((one) => one === true))
+}
 
 /** What a machine sells that has died counts until its time is over. */
 async function leases(

@@ -7,9 +7,12 @@ import { writePatiently } from '../../store/patient-write.js'
 import type { Sales } from '../charging/sales.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
 import type { BundleScan } from './bundle-scan.js'
+import { ListedCheck } from './listed-check.js'
 import { SharedSales } from './shared-sales.js'
 
 const againMs = 1000
+/** Rounds between two looks whether the database still has what was listed. */
+const roundsPerLook = 60
 /** Items that are listed late, of one round. */
 const roundMax = 100
 const notListed = 'what lies in an accepted bundle cannot be listed for other machines'
@@ -29,7 +32,7 @@ export interface SharedItemsParts {
 
 /**
  * Lists accepted items, and what lies in them, for the other machines of the cluster, before the receipt. What cannot be listed,
- * because the database does not answer, waits on disk.
+ * because the database does not answer, waits on disk, and what the database has lost.
  */
 export class SharedItems {
   /** Listed, and still written down as waiting. */
@@ -39,10 +42,12 @@ export class SharedItems {
   /** Bundles whose bytes could not be read when they were to be listed. */
   readonly #unread = new Set<Id>()
   readonly #sales: SharedSales
+  readonly #check: ListedCheck
   #running: Promise<unknown> = Promise.resolve()
 
   constructor(private readonly parts: SharedItemsParts) {
     this.#sales = new SharedSales(parts)
+    this.#check = new ListedCheck(parts)
   }
 
   /** Lists what waits. */
@@ -90,6 +95,7 @@ export class SharedItems {
     const paid = heldAs === undefined ? {} : { paidWith: heldAs, sizeBytes: place.sizeBytes }
     const receipt = { receivedMs, deadlineHeight, winc, ...paid }
     if (!(await items.add([{ id: bundle, bundle, receipt }]))) return 'away'
+    this.#check.note(item.id)
     if (item.isBundle !== true) return 'listed'
     // Its bytes may have been removed meanwhile.
     const now = uploads.find(item.id)
@@ -117,7 +123,8 @@ export class SharedItems {
 
   async #run(): Promise<void> {
     const { uploads, closing, logger } = this.parts
-    while (!closing.aborted) {
+    for (let round = 0; !closing.aborted; round += 1) {
+      if (round % roundsPerLook === 0) await this.#check.look()
       await pause(againMs, closing)
       // What cannot be read now keeps its place, and keeps nothing behind it waiting.
       const known = this.#over.size + this.#fresh.size + this.#unread.size

@@ -222,6 +222,14 @@ export class Uploads {
     return { bundles: bundles.map(({ id }) => id), ...(last === undefined ? {} : { last }) }
   }
 
+  /** Ids of items on disk behind this one, in their order. */
+  idsBehind(after: Id | undefined, limit: number): Id[] {
+    const start = after && Buffer.concat([idBytes(after), Uint8Array.of(0)])
+    return [...this.#items.keys({ limit, ...(start === undefined ? {} : { start }) })].map((key) =>
+      idOfBytes(key),
+    )
+  }
+
   /** Whether an accepted bundle was not looked into yet. */
   isUnopened(id: Id): boolean {
     return this.opening.has(id)
