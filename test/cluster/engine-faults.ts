@@ -76,12 +76,25 @@ export class RedisAgain {
   }
 }
 
-async function connected({ url }: PostgresServer, ...statements: readonly string[]): Promise<Client> {
+async function connected(
+  { url }: Pick<PostgresServer, 'url'>,
+  ...statements: readonly string[]
+): Promise<Client> {
   const client = new Client({ connectionString: url })
   await client.connect()
   for (const statement of statements) await client.query(statement)
   return client
 }
+
+/** Stands for a server without room on its disk: nothing is inserted or changed, and what is there can be read. */
+const fill = [
+  `CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+   $$ BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$`,
+  `DO $$ DECLARE one text; BEGIN FOR one IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP
+     EXECUTE format('CREATE TRIGGER full_disk BEFORE INSERT OR UPDATE ON %I EXECUTE FUNCTION full_disk()', one);
+   END LOOP; END $$`,
+]
+const empty = ['DROP FUNCTION full_disk() CASCADE']
 
 const others =
   'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND usename IS NOT NULL'
@@ -110,6 +123,14 @@ export function faultsOfPostgres(server: PostgresServer, hasAll: boolean): Fault
         'ALTER SYSTEM RESET default_transaction_read_only',
       ]
       for (const statement of [...back, reload]) await client.query(statement)
+      await client.end()
+    },
+    'PostgreSQL is full': async (ms) => {
+      const url = new URL(server.url)
+      url.pathname = '/cluster'
+      const client = await connected({ url: url.href }, ...fill)
+      await pause(ms)
+      for (const statement of empty) await client.query(statement)
       await client.end()
     },
     'PostgreSQL ends all sessions': async () => {
@@ -145,6 +166,8 @@ export function faultsOfObjects(server: Radosgw, bucket: string, hasAll: boolean
     return server.admin('key', 'create', '--uid', 'test', ...keys)
   }
   const policy = `${bucket}?policy`
+  const quota = (...words: readonly string[]): Promise<void> =>
+    server.admin('quota', ...words, '--quota-scope=bucket', '--uid', 'test')
   return {
     ...gone,
     'S3 refuses credentials': forSoLong(
@@ -154,6 +177,13 @@ export function faultsOfObjects(server: Radosgw, bucket: string, hasAll: boolean
     'the bucket can only be read': forSoLong(
       () => signedTo(server, 'PUT', policy, noWrites(bucket)),
       () => signedTo(server, 'DELETE', policy),
+    ),
+    'the bucket is full': forSoLong(
+      async () => {
+        await quota('set', '--max-objects=1')
+        await quota('enable')
+      },
+      () => quota('disable'),
     ),
   }
 }
@@ -176,6 +206,10 @@ export function faultsOfRedis(redis: RedisAgain, hasAll: boolean): Faults {
       () =>
         redis.command('CONFIG SET requirepass another', 'CLIENT KILL TYPE normal', 'CLIENT KILL TYPE pubsub'),
       () => redis.command('AUTH another', 'CONFIG SET requirepass ""'),
+    ),
+    'Redis is full': forSoLong(
+      () => redis.command('CONFIG SET maxmemory 1'),
+      () => redis.command('CONFIG SET maxmemory 0'),
     ),
   }
 }
