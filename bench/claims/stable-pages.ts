@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,12 +22,13 @@ const help = `stable-pages: pages of GraphQL whose rows are in ClickHouse
   --folder PATH    where they are kept, or are already (a temporary folder, removed at the end)
   --each N         times that each question is put, with other values (30)
 
-The rows are made up by ClickHouse itself. Wall time of a page, and processor time of this process and of ClickHouse's.
-\`SELECT 1\` is what a statement costs at least, with the bounds that each one has.
+The rows are made up by ClickHouse itself. Wall time of a page, processor time of this process and of ClickHouse's, and what
+ClickHouse reads for a page: statements, parts of tables, rows, bytes. \`SELECT 1\` is what a statement costs at least, with the
+bounds that each one has.
 `
 
 const ticksPerSecond = 100
-const batchRows = 500_000
+const batchRows = 100_000
 const [firstHeight, rowsPerBlock] = [1_000_000, 100]
 
 const hash = (word: string): string => `substring(SHA256(${word}), 1, 32)`
@@ -86,6 +88,16 @@ function spentBy(pid: number): number {
   return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond
 }
 
+const counted = ['SelectQuery', 'SelectedParts', 'SelectedRows', 'SelectedBytes'] as const
+
+/** What ClickHouse has read so far, in the order of `counted`. */
+async function readSoFar(client: ClickhouseClient): Promise<number[]> {
+  const words = counted.map((event) => `sumIf(value, event = '${event}')`)
+  const text = await client.ask(`SELECT ${words.join(', ')} FROM system.events FORMAT TabSeparated`, 1024)
+  if (isRefusal(text)) throw new Error(text.message)
+  return text.toString().trim().split('\t').map(Number)
+}
+
 type Draw = () => { readonly text: string; readonly variables: object }
 
 const sha256 = (word: string): string => createHash('sha256').update(word).digest('base64url')
@@ -137,14 +149,16 @@ function share(sorted: readonly number[], part: number): string {
   return (sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0).toFixed(1)
 }
 
-/** Wall time and processor times of a question, put some times. */
+/** Wall time and processor times of a question, put some times, and what is read for it. */
 async function measured(
   name: string,
   each: number,
-  pid: number,
+  { child, client }: Measured,
   act: () => Promise<void>,
 ): Promise<string[]> {
   for (let warm = 0; warm < 3; warm += 1) await act()
+  const pid = child.pid ?? 0
+  const before = await readSoFar(client)
   const [here, there] = [process.cpuUsage(), spentBy(pid)]
   const wall: number[] = []
   for (let at = 0; at < each; at += 1) {
@@ -155,7 +169,15 @@ async function measured(
   const { user, system } = process.cpuUsage(here)
   wall.sort((one, other) => one - other)
   const spent = [(user + system) / 1000 / each, (spentBy(pid) - there) / each].map((ms) => ms.toFixed(1))
-  return [name, share(wall, 0.5), share(wall, 0.99), ...spent]
+  const read = (await readSoFar(client)).map((count, at) => (count - (before[at] ?? 0)) / each)
+  const [statements = 0, parts = 0, rows = 0, bytes = 0] = read
+  const reads = [statements.toFixed(1), parts.toFixed(0), rows.toFixed(0), (bytes / 1024).toFixed(0)]
+  return [name, share(wall, 0.5), share(wall, 0.99), ...spent, ...reads]
+}
+
+interface Measured {
+  readonly child: ChildProcess
+  readonly client: ClickhouseClient
 }
 
 async function main(): Promise<void> {
@@ -175,7 +197,7 @@ async function main(): Promise<void> {
   const folder = values.folder ?? mkdtempSync(join(tmpdir(), 'sluice-stable-'))
   mkdirSync(folder, { recursive: true })
   const engine = await startClickhouse(folder)
-  const client = engine.client({ timeoutMs: 600_000 })
+  const client = engine.client({ timeoutMs: 600_000, writeMs: 600_000 })
   const rig = await openRig([])
   try {
     if (isRefusal(await client.ask('SELECT 1 FROM sluice_heights LIMIT 1 FORMAT RowBinary', 1024)))
@@ -189,24 +211,24 @@ async function main(): Promise<void> {
       limits,
       stable,
     })
-    const pid = engine.child.pid ?? 0
+    const about = { child: engine.child, client }
     const found = [
-      await measured('SELECT 1', each, pid, async () => {
+      await measured('SELECT 1', each, about, async () => {
         const one = await client.ask('SELECT 1 FORMAT RowBinary', 1024)
         if (isRefusal(one)) throw new Error(one.message)
       }),
     ]
     for (const [name, draw] of Object.entries(questionsOf(rows)))
       found.push(
-        await measured(name, each, pid, async () => {
+        await measured(name, each, about, async () => {
           const { text: query, variables } = draw()
           const body = Buffer.from(JSON.stringify({ query, variables }))
-          const about = { method: 'POST', query: '', contentType: 'application/json', body }
-          const answer = JSON.parse((await answers.answer(about)).body) as { errors?: unknown }
+          const request = { method: 'POST', query: '', contentType: 'application/json', body }
+          const answer = JSON.parse((await answers.answer(request)).body) as { errors?: unknown }
           if (answer.errors !== undefined) throw new Error(`${name}: ${JSON.stringify(answer.errors)}`)
         }),
       )
-    const head = ['milliseconds', 'p50', 'p99', 'processor here', 'processor of ClickHouse']
+    const head = ['ms', 'p50', 'p99', 'CPU here', 'CPU there', 'statements', 'parts', 'rows', 'KiB']
     for (const line of table(head, found)) say(line)
   } finally {
     await rig.close()

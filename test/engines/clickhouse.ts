@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { findPort } from '../../src/actor/claim.js'
 import { systemClock } from '../../src/actor/clock.js'
-import { ClickhouseClient } from '../../src/clickhouse/clickhouse-client.js'
+import { ClickhouseClient, type ClickhouseOptions } from '../../src/clickhouse/clickhouse-client.js'
 import { eventually } from '../eventually.js'
 import { scratch } from '../scratch.js'
 
@@ -14,7 +14,7 @@ export interface ClickhouseEngine {
   readonly password: string
   readonly child: ChildProcess
   /** A client, closed with the engine. */
-  client(options?: { readonly timeoutMs?: number; readonly password?: string }): ClickhouseClient
+  client(options?: Partial<Pick<ClickhouseOptions, 'timeoutMs' | 'writeMs' | 'password'>>): ClickhouseClient
   stop(): Promise<void>
 }
 
