@@ -46,11 +46,18 @@ export function lookUpWords({ tags = [], bundledIn }: Selection): Word[] {
   return [...named, { name: bundleName, values: bundledIn, isBundle: true }]
 }
 
-/** The only condition of a selection, apart from heights, where it is one of these. */
-export function onlyWord(wanted: Selection): Word | undefined {
+/**
+ * All conditions of a selection, apart from heights, where the table of tags alone finds its rows: one word, or two, of which the
+ * first is `rare`. Undefined: the rows must be judged.
+ */
+export function onlyWords(wanted: Selection, rare?: Word): readonly Word[] | undefined {
   const { tags = [], bundledIn, minHeight: _, maxHeight: __, ...others } = wanted
   const count = tags.length + (bundledIn === undefined ? 0 : 1)
-  return count === 1 && Object.keys(others).length === 0 ? lookUpWords(wanted)[0] : undefined
+  const words = lookUpWords(wanted)
+  if (words.length !== count || Object.keys(others).length > 0) return undefined
+  if (count === 1) return words
+  const common = words.filter(({ values }) => values !== rare?.values)
+  return count === 2 && rare !== undefined && common.length === 1 ? [rare, ...common] : undefined
 }
 
 /** Whether all conditions of a selection are about the place of a row in the chain. */
@@ -77,9 +84,9 @@ export function rowsSql(
   limit: number,
 ): Sql {
   const all = columnList(columns)
-  const word = onlyWord(wanted)
-  if (word === undefined) return drivenSql(all, wanted, rare, stretch, limit)
-  return sql`SELECT ${all} FROM transactions WHERE ${withKeys(wordKeysSql(word, stretch, limit), stretch)}`
+  const words = onlyWords(wanted, rare)
+  if (words === undefined) return drivenSql(all, wanted, rare, stretch, limit)
+  return sql`SELECT ${all} FROM transactions WHERE ${withKeys(wordKeysSql(words, stretch, limit), stretch)}`
 }
 
 /**
@@ -97,11 +104,11 @@ export function wholeRowsSql(
     const where = sqlList(conditionsOf(wanted, undefined, stretch), 'and')
     return sql`SELECT row FROM ${from} WHERE ${where} ${orderSql(chainOrder, stretch.backwards)} LIMIT ${limit}`
   }
-  const word = onlyWord(wanted)
+  const words = onlyWords(wanted, rare)
   const keys =
-    word === undefined
+    words === undefined
       ? drivenSql(sql`DISTINCT ${key}`, wanted, rare, stretch, limit)
-      : wordKeysSql(word, stretch, limit)
+      : wordKeysSql(words, stretch, limit)
   return sql`SELECT row FROM ${from} WHERE ${withKeys(keys, stretch)}`
 }
 
@@ -110,17 +117,31 @@ function withKeys(keys: Sql, { from, to, backwards }: Stretch): Sql {
   return sql`height BETWEEN ${from} AND ${to} AND (${key}) IN (${keys}) ${orderSql(chainOrder, backwards)}`
 }
 
-/** The keys of rows that have a tag or lie in a bundle. Copies of a key count once. */
-function wordKeysSql(word: Word, stretch: Stretch, limit: number): Sql {
+/**
+ * The keys of rows that have all these words. Copies of a key count once. Of two, the lines of the common one are read in order
+ * until there are enough that the rare one has, too: what is read is a few bytes of each.
+ */
+function wordKeysSql(words: readonly Word[], stretch: Stretch, limit: number): Sql {
   const order = (lead: readonly string[]): Sql => orderSql([...lead, ...chainOrder], stretch.backwards)
-  const allHashes = hashesOf(word)
+  const [common, ...rare] = [...words].reverse() as [Word, ...Word[]]
+  const conditions = [...stretchSql(stretch), ...rare.map((word) => hasWordSql(word, stretch))]
+  const allHashes = hashesOf(common)
   // Many at once have no common order by hash and place.
   const lead = allHashes.length > branchesMax ? [] : ['tag_hash']
   const keys = branches(allHashes, (hashes) => {
-    const where = sqlList([sql`tag_hash IN (${hashes})`, ...stretchSql(stretch)], 'and')
+    const where = sqlList([sql`tag_hash IN (${hashes})`, ...conditions], 'and')
     return sql`SELECT DISTINCT ${key} FROM ${columnList([tagTable])} WHERE ${where} ${order(lead)} LIMIT ${limit}`
   })
   return sql`SELECT DISTINCT ${key} FROM (${keys}) ${order([])} LIMIT ${limit}`
+}
+
+/** The key of a row is among those that have a word: for one that few have. */
+function hasWordSql(word: Word, stretch: Stretch): Sql {
+  const where = sqlList(
+    [sql`tag_hash IN (${sqlList(hashesOf(word), 'list')})`, ...stretchSql(stretch)],
+    'and',
+  )
+  return sql`(${key}) IN (SELECT ${key} FROM ${columnList([tagTable])} WHERE ${where})`
 }
 
 /** What is selected of the rows of any other selection, out of the table that is sorted by what it names. */
@@ -155,10 +176,12 @@ function drivenSql(
 
 /** The statement that counts the rows of a selection. */
 export function countSql(wanted: Selection, rare: Word | undefined, stretch: Stretch): Sql {
-  const word = onlyWord(wanted)
-  if (word !== undefined) {
+  const words = onlyWords(wanted, rare)
+  if (words !== undefined) {
+    const [common, ...others] = [...words].reverse() as [Word, ...Word[]]
+    const hashes = sql`tag_hash IN (${sqlList(hashesOf(common), 'list')})`
     const where = sqlList(
-      [sql`tag_hash IN (${sqlList(hashesOf(word), 'list')})`, ...stretchSql(stretch)],
+      [hashes, ...stretchSql(stretch), ...others.map((word) => hasWordSql(word, stretch))],
       'and',
     )
     return sql`SELECT uniqExact(${key}) FROM ${columnList([tagTable])} WHERE ${where}`
@@ -233,11 +256,7 @@ function conditionsOf(wanted: Selection, rare: Word | undefined, stretch: Stretc
   if (recipients !== undefined) where.push(isOneOf('target', recipients))
   if (bundledIn === null) where.push(sql`is_data_item = 0`)
   else if (bundledIn !== undefined) where.push(isOneOf('parent_id', bundledIn))
-  if (rare !== undefined) {
-    const hashes = sql`tag_hash IN (${sqlList(hashesOf(rare), 'list')})`
-    const keys = sql`SELECT ${key} FROM ${columnList([tagTable])} WHERE ${sqlList([hashes, ...stretchSql(stretch)], 'and')}`
-    where.push(sql`(${key}) IN (${keys})`)
-  }
+  if (rare !== undefined) where.push(hasWordSql(rare, stretch))
   for (const tag of tags) where.push(tagSql(tag))
   if (minSeen !== undefined) where.push(seenSql(minSeen, sql`>=`))
   if (maxSeen !== undefined) where.push(seenSql(maxSeen, sql`<=`))

@@ -15,7 +15,7 @@ import {
   isMeant,
   isOfHeights,
   lookUpWords,
-  onlyWord,
+  onlyWords,
   rowsSql,
   type Stretch,
   type Word,
@@ -124,7 +124,7 @@ export class StableIndex {
     if (stretch === undefined) return nothing
     const rare = await this.#rarest(wanted, heights, asker)
     if (isRefusal(rare)) return rare
-    const word = onlyWord(wanted)
+    const words = onlyWords(wanted, rare) ?? []
     const entries: StableRow[] = []
     let from = stretch
     let parts = 1
@@ -138,7 +138,7 @@ export class StableIndex {
       if (isRefusal(read)) return read
       const { rows, isEnd } = read
       // By the hash of a tag rows of another one may be found.
-      entries.push(...(word === undefined ? rows : rows.filter(({ row }) => isMeant(row, word))))
+      entries.push(...rows.filter(({ row }) => words.every((word) => isMeant(row, word))))
       if (entries.length > limit) return { entries: entries.slice(0, limit), more: true }
       const last = rows.at(-1)
       if (isEnd || last === undefined) return { entries, more: false }
@@ -174,7 +174,7 @@ export class StableIndex {
     heights: StableHeights,
     asker: Asker | undefined,
   ): Promise<Word | undefined | Refusal> {
-    if (wanted.ids !== undefined || onlyWord(wanted) !== undefined) return undefined
+    if (wanted.ids !== undefined || onlyWords(wanted) !== undefined) return undefined
     const nowMs = this.clock.monotonic()
     const words = lookUpWords(wanted).map((word) => ({ word, name: nameOf(word) }))
     const missing = words.filter(({ name }) => {
@@ -223,7 +223,7 @@ export class StableIndex {
     }
     const rows = withoutCopies(given)
     if (!isInOrder(rows, stretch)) return this.#wrong('rows are not in order')
-    const isByKeys = isWhole ? !isOfHeights(wanted) : onlyWord(wanted) !== undefined
+    const isByKeys = isWhole ? !isOfHeights(wanted) : onlyWords(wanted, rare) !== undefined
     return { rows, isEnd: (isByKeys ? rows.length : given.length) < most }
   }
 
