@@ -151,6 +151,7 @@ export class StableWriter {
     )
     // What is there is read again: others may have written, too.
     this.#readMs = Number.NEGATIVE_INFINITY
+    if (isRefusal(done) && done.refused === 'unknown') this.#hasTables = false
     if (done === 'replaced') this.#say({ leads: false })
     return isRefusal(done) ? done : 'done'
   }
@@ -170,7 +171,12 @@ export class StableWriter {
     const nowMs = this.options.clock.monotonic()
     if (nowMs - this.#readMs < readEachMs) return 'done'
     const there = await wholeHeights(client)
-    if (isRefusal(there)) return there
+    if (isRefusal(there)) {
+      if (there.refused === 'unknown') this.#hasTables = false
+      return there
+    }
+    // A backup may have been made before there were all tables.
+    if ((there?.version ?? 0) < (this.#there?.version ?? 0)) this.#hasTables = false
     this.#there = there
     this.#readMs = nowMs
     return 'done'

@@ -4,6 +4,7 @@ import { silentLog } from '../../src/actor/log.js'
 import { RowBinaryWriter } from '../../src/clickhouse/row-binary.js'
 import { missingHeights, StableWriter, type WriterState } from '../../src/clickhouse/stable-writer.js'
 import { type Refusal, refuse } from '../../src/format/refusal.js'
+import { eventually } from '../eventually.js'
 import { openChainHouse } from './house.js'
 
 const forkDepth = 3
@@ -13,6 +14,7 @@ class MadeUpServer {
   readonly records: { readonly from: number; readonly to: number; readonly version: number }[] = []
   batches = 0
   isAway = false
+  hasTables = false
   /** Id of the block of the highest row. */
   block: Uint8Array | undefined
   /** Called before each batch is there. */
@@ -21,6 +23,7 @@ class MadeUpServer {
   async ask(sql: string): Promise<Buffer | Refusal> {
     if (this.isAway) return away
     if (sql.startsWith('EXISTS')) return Buffer.of(0)
+    if (!this.hasTables) return missing
     const out = new RowBinaryWriter(64)
     if (sql.startsWith('SELECT min(height)')) {
       // No rows.
@@ -44,6 +47,8 @@ class MadeUpServer {
 
   async write(sql: string): Promise<'done' | Refusal> {
     if (this.isAway) return away
+    if (sql.startsWith('CREATE')) this.hasTables = true
+    else if (!this.hasTables) return missing
     if (sql.startsWith('INSERT INTO sluice_rows')) {
       await this.onBatch()
       this.batches += 1
@@ -63,6 +68,7 @@ class MadeUpServer {
 
 const none = { from: 0, to: -1, version: -1 }
 const away = refuse('late', 'upstream', 'away')
+const missing = refuse('unknown', 'upstream', 'no such table')
 
 type House = Awaited<ReturnType<typeof openChainHouse>>
 
@@ -131,6 +137,29 @@ t.test('who was followed records nothing, and the other one goes on behind the l
   t.match(two.writer.state, { leads: true, lag: 0 })
   await one.writer.close()
   await two.writer.close()
+})
+
+t.test('a server that was restored without some tables has them again', async (t) => {
+  const house = await openChainHouse(120)
+  t.teardown(() => house.close())
+  const server = new MadeUpServer()
+  const { writer } = writerOf(house, server, async () => true)
+  await writer.look()
+  const { height } = server
+  for (const isEmpty of [true, false]) {
+    const before = house.index.topHeight()
+    while (house.index.topHeight() === before) await house.play(20)
+    server.hasTables = false
+    // Of a backup some heights may be there.
+    if (isEmpty) server.records.length = 0
+    else server.records.splice(1)
+    await eventually('all is written again', async () => {
+      await writer.look()
+      return server.height === (house.index.topHeight() ?? 0) - forkDepth
+    })
+  }
+  t.ok(server.height > height)
+  await writer.close()
 })
 
 t.test('nothing is written behind the blocks of another chain', async (t) => {
