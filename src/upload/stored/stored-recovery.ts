@@ -73,6 +73,25 @@ export class StoredRecovery {
     return undefined
   }
 
+  /**
+   * Items of groups that the store has lost since, and that are held by this machine, are to be put again. A refusal: the store
+   * could not be reached. Throws where the disk refuses.
+   */
+  async compare(holds: (group: string) => Promise<boolean>): Promise<Refusal | undefined> {
+    const { uploads, logger } = this.parts
+    const before = [...uploads.stored.groups()]
+    const listed = await this.#list((group) => uploads.stored.has(group))
+    if (isRefusal(listed)) return listed
+    const gone = before.filter((group) => !listed.has(group))
+    const held = await Promise.all(gone.map(holds))
+    // What was removed meanwhile, because it is permanent, is needed no more.
+    const lost = gone.filter((group, at) => held[at] === true && uploads.stored.has(group))
+    for (const group of lost) this.#lost(group)
+    if (lost.length > 0)
+      logger.warn({ groups: lost.length }, 'uploads that the object store has lost are put there again')
+    return undefined
+  }
+
   #isOwn(group: string): boolean {
     return decodeGroupName(group)?.node === this.parts.node
   }

@@ -13,9 +13,9 @@ import { EndedGroups } from './ended-groups.js'
 import { GroupReader } from './group-reader.js'
 import { handOver } from './handed-over.js'
 import type { PlacesSeen } from './log-bytes.js'
-import { loggedAgain } from './logged-again.js'
 import { machineOf, nameAfter } from './machine-names.js'
 import { NodeClaim } from './node-claim.js'
+import { type PutAgainParts, putAgain } from './put-again.js'
 import { type StorableItem, StoredGroups } from './stored-groups.js'
 import { decodeGroupName, type StoredKeys } from './stored-keys.js'
 import { type BroughtItem, StoredRecovery } from './stored-recovery.js'
@@ -61,17 +61,19 @@ export interface StoredUploadsOptions {
   readonly lookMs?: number
   readonly doubtMs?: number
   readonly adoptMs?: number
+  readonly compareMs?: number
 }
 
 /** After a start that failed; between two looks at whose name it is; between removals. */
 const [usualAgainMs, usualLookMs, removeMs] = [2000, 10_000, 1000] as const
 /** Between two looks at what hung in the store when its machine was taken over, and at who is gone. */
 const [usualAdoptMs, tendMs] = [600_000, 5000] as const
+/** Between two looks whether the store has all groups. */
+const usualCompareMs = 600_000
 /** A look that took longer does not state whose a group is now: this machine may have stood still since. */
 const heldLookMs = 30_000
 const heldAtOnce = 1000
-/** Items that are put once more at the same time. */
-const putAgainAtOnce = 512
+const notOpen = refuse('busy', 'self', 'the object store of uploads is being opened')
 
 /** Accepted uploads in the object store, beside the log of this machine, until they are permanent. */
 export class StoredUploads {
@@ -82,6 +84,7 @@ export class StoredUploads {
   #why: string | undefined = 'is being opened'
   #timers: Timer[] = []
   #tending: Promise<void> | undefined
+  #comparing: Promise<void> | undefined
   #isRecovered = false
   readonly #ended: EndedGroups
   /** Groups of which it is to be known whether they are held: all that wait share the look that begins next. */
@@ -176,14 +179,14 @@ export class StoredUploads {
     this.#why = 'is closed'
     for (const timer of this.#timers) timer.cancel()
     await this.#writer?.stop()
-    await Promise.all([this.#work, this.#ended.settled(), this.#tending])
+    await Promise.all([this.#work, this.#ended.settled(), this.#tending, this.#comparing])
     await this.parts.takeover?.close()
     await this.parts.store.close()
   }
 
   async #open(): Promise<void> {
     const { signal } = this.#abort
-    const { againMs = usualAgainMs, lookMs = usualLookMs } = this.options
+    const { againMs = usualAgainMs, lookMs = usualLookMs, compareMs = usualCompareMs } = this.options
     const secret = await this.parts.secret()
     const takeovers = new Takeovers(this.parts.slowStore, this.parts.keys, secret)
     this.#takeovers = takeovers
@@ -205,6 +208,11 @@ export class StoredUploads {
     this.#timers = [
       clock.every(removeMs, () => this.#why === undefined && void this.#ended.remove()),
       clock.every(lookMs, () => void this.#look()),
+      clock.every(compareMs, () => {
+        this.#comparing ??= this.#compare(secret).finally(() => {
+          this.#comparing = undefined
+        })
+      }),
       ...(watch === undefined ? [] : [clock.every(Math.min(tendMs, lookMs), () => this.#tend(watch))]),
     ]
     if (this.options.isWanted) await this.#putAgain()
@@ -320,6 +328,20 @@ export class StoredUploads {
     }
   }
 
+  /** Puts again what the store has lost since the start: an older state of it was restored. */
+  async #compare(secret: Uint8Array): Promise<void> {
+    if (this.#why !== undefined || !this.options.isWanted) return
+    const recovery = this.#recovery(this.parts.node, secret)
+    const done = await recovery
+      .compare((group) => this.holds(group))
+      .catch((error: unknown) => {
+        if (!isDiskError(error)) throw error
+        return diskRefusal(error)
+      })
+    if (done !== undefined) this.#warn('it is not known whether the object store has all uploads', done)
+    await this.#putAgain()
+  }
+
   /** Whether the name is still this machine's; and the sign that this one is there, where another one wants it. */
   async #look(): Promise<void> {
     const { node, logger, takeover } = this.parts
@@ -347,40 +369,11 @@ export class StoredUploads {
   }
 
   /** Puts what was accepted without the store, or was lost there. */
-  async #putAgain(): Promise<void> {
-    const { unstored, clock } = this.parts
+  #putAgain(): Promise<void> {
     const { againMs = usualAgainMs } = this.options
-    while (unstored.length > 0 && !this.#abort.signal.aborted) {
-      const ids = unstored.splice(0, putAgainAtOnce)
-      const left = await Promise.all(ids.map((id) => this.#putOneAgain(id)))
-      unstored.push(...left.flatMap((id) => (id === undefined ? [] : [id])))
-      if (left.some((id) => id !== undefined)) await pause(againMs, this.#abort.signal)
-      else await new Promise<void>((resolve) => void clock.after(0, resolve))
-    }
-  }
-
-  /** Its id where it must be tried again. */
-  async #putOneAgain(id: Id): Promise<Id | undefined> {
-    const { uploads, itemLog, logger } = this.parts
-    const isDue = (): ReturnType<Uploads['find']> => {
-      const item = uploads.find(id)
-      return item === undefined || item.released === true || item.stored !== undefined ? undefined : item
-    }
-    const item = isDue()
-    if (item === undefined || this.#writer === undefined) return undefined
-    try {
-      const outcome = this.refusal ?? (await this.#writer.put(await loggedAgain(item, itemLog.folder)))
-      if (isRefusal(outcome)) return id
-      uploads.environment.write(() => {
-        const now = isDue()
-        if (now !== undefined) uploads.putStored(now, outcome)
-        else if (!uploads.stored.has(outcome)) uploads.stored.end(outcome)
-      })
-      return undefined
-    } catch (error) {
-      if (!isDiskError(error)) throw error
-      logger.warn({ err: error }, 'an upload could not be put into the object store again')
-      return id
-    }
+    const { signal } = this.#abort
+    const put: PutAgainParts['put'] = async (read) =>
+      this.refusal ?? (await this.#writer?.put(await read())) ?? notOpen
+    return putAgain({ ...this.parts, put, againMs, signal })
   }
 }

@@ -89,6 +89,24 @@ t.test('what the store has lost is put there again', async (t) => {
   }
 })
 
+t.test('what the store loses while the machine runs is put there again', async (t) => {
+  const objects = lastingObjects()
+  const machine = await storingMachine(objects, { compareMs: 100 })
+  t.teardown(() => machine.end())
+  const items = Array.from({ length: 20 }, () => madeItem(5000))
+  t.ok((await Promise.all(items.map((item) => machine.accept(item)))).every(Boolean))
+  release(machine, items.slice(0, 5))
+  for (const key of groupsOf(objects).slice(1)) objects.objects.delete(key)
+  await eventually('all that is needed is there', () =>
+    items.slice(5).every(({ id }) => {
+      const group = machine.uploads.find(id)?.stored
+      return group !== undefined && objects.objects.has(`p/sluice/uploads/log/${group}`)
+    }),
+  )
+  release(machine, items.slice(5))
+  await eventually('and nothing else', () => groupsOf(objects).length === 0)
+})
+
 t.test('a machine that gets another name keeps its groups, and removes them', async (t) => {
   const objects = lastingObjects()
   const folder = scratch('renamed')

@@ -1,0 +1,62 @@
+import { type Clock, pause } from '../../actor/clock.js'
+import type { Log } from '../../actor/log.js'
+import type { Id } from '../../format/id.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { isDiskError } from '../../store/disk-error.js'
+import type { DurableLog } from '../../store/segments/durable-log.js'
+import type { Uploads } from '../records/uploads.js'
+import { loggedAgain } from './logged-again.js'
+import type { StorableItem } from './stored-groups.js'
+
+export interface PutAgainParts {
+  readonly uploads: Uploads
+  readonly itemLog: Pick<DurableLog, 'folder'>
+  /** Items in the log that no group has. */
+  readonly unstored: Id[]
+  readonly clock: Clock
+  readonly logger: Pick<Log, 'warn'>
+  /** Resolves with the group that has the item; `read` reads it out of the log. */
+  readonly put: (read: () => Promise<StorableItem>) => Promise<string | Refusal>
+  readonly againMs: number
+  readonly signal: AbortSignal
+}
+
+/** Items that are put once more at the same time. */
+const atOnce = 512
+
+/** Puts what was accepted without the store, or was lost there: until all of it is there, or the service ends. */
+export async function putAgain(parts: PutAgainParts): Promise<void> {
+  const { unstored, clock, againMs, signal } = parts
+  while (unstored.length > 0 && !signal.aborted) {
+    const ids = unstored.splice(0, atOnce)
+    const left = await Promise.all(ids.map((id) => putOneAgain(parts, id)))
+    unstored.push(...left.flatMap((id) => (id === undefined ? [] : [id])))
+    if (left.some((id) => id !== undefined)) await pause(againMs, signal)
+    else await new Promise<void>((resolve) => void clock.after(0, resolve))
+  }
+}
+
+/** Its id where it must be tried again. */
+async function putOneAgain(parts: PutAgainParts, id: Id): Promise<Id | undefined> {
+  const { uploads, itemLog, logger, put } = parts
+  const isDue = (): ReturnType<Uploads['find']> => {
+    const item = uploads.find(id)
+    return item === undefined || item.released === true || item.stored !== undefined ? undefined : item
+  }
+  const item = isDue()
+  if (item === undefined) return undefined
+  try {
+    const outcome = await put(() => loggedAgain(item, itemLog.folder))
+    if (isRefusal(outcome)) return id
+    uploads.environment.write(() => {
+      const now = isDue()
+      if (now !== undefined) uploads.putStored(now, outcome)
+      else if (!uploads.stored.has(outcome)) uploads.stored.end(outcome)
+    })
+    return undefined
+  } catch (error) {
+    if (!isDiskError(error)) throw error
+    logger.warn({ err: error }, 'an upload could not be put into the object store again')
+    return id
+  }
+}
