@@ -1,6 +1,7 @@
 /**
- * By hand: `node dist/test/cluster/cluster-requests.js [COUNT]` (1000). Requests to each engine for so many uploads, reads and
- * misses, with one machine and with three. What machines ask at rest is measured before, and taken off.
+ * By hand: `node dist/test/cluster/cluster-requests.js [COUNT] [MACHINES]` (1000 1,3,6). Requests to each engine for so many
+ * uploads, reads and misses, with so many machines: a table, and a failure where one request costs more with more machines. What
+ * machines request at rest is measured before, and taken off.
  */
 import { randomBytes } from 'node:crypto'
 import { Client } from 'pg'
@@ -16,13 +17,26 @@ import type { LastingMachine } from './lasting-machine.js'
 import { nearPlaces } from './machine-places.js'
 import { startChain } from './three-machines.js'
 
-const count = Number(process.argv[2] ?? 1000)
+const [countText = '1000', machinesText = '1,3,6'] = process.argv.slice(2)
+const count = Number(countText)
+const machineCounts = machinesText.split(',').map(Number)
 const [restMs, atOnce] = [20_000, 16]
 const redisName = 'Redis, commands'
 const postgresName = 'PostgreSQL, transactions'
 type Counts = Readonly<Record<string, number>>
 
-t.setTimeout(1_800_000)
+/** Things that are done so many times. */
+const uploads = 'uploads of 3 KiB'
+
+/** What was requested for `count` of something, with one number of machines. */
+interface Spent {
+  readonly machines: number
+  readonly what: string
+  readonly requests: Counts
+  readonly seconds: number
+}
+
+t.setTimeout(3_600_000)
 
 const signer = ed25519Signer(randomBytes(32))
 
@@ -62,13 +76,13 @@ async function countsOf(
   return counts
 }
 
-async function measured(t: Test, number: number): Promise<void> {
+async function measured(t: Test, number: number): Promise<Spent[]> {
   const chain = await startChain(t)
   const engines = { ...(await startEngines()), chain }
   t.teardown(() => Promise.all([engines.objects.stop(), engines.database.stop(), engines.redis.stop()]))
   await payerAt(`http://127.0.0.1:${chain}`)
   await engines.database.database('cluster')
-  const machines = nearPlaces(t, engines).machines.slice(0, number)
+  const machines = nearPlaces(t, engines, number).machines
   for (const machine of machines) await machine.start()
   const database = new Client({ connectionString: engines.database.url })
   await database.connect()
@@ -88,22 +102,21 @@ async function measured(t: Test, number: number): Promise<void> {
   await pause(restMs)
   const rest = await look()
   const restTook = restMs + 2000
+  const all: Spent[] = []
   const say = async (what: string, act: () => Promise<void>): Promise<void> => {
     const [before, begun] = [await look(), systemClock.monotonic()]
     await act()
     const after = await look()
-    const share = (systemClock.monotonic() - begun) / restTook
+    const seconds = (systemClock.monotonic() - begun) / 1000
+    const share = (seconds * 1000) / restTook
     const spent = Object.keys(after).map((name): [string, number] => {
       const idle = ((rest[name] ?? 0) - (calm[name] ?? 0)) * share
-      return [name, Math.round((after[name] ?? 0) - (before[name] ?? 0) - idle)]
+      return [name, Math.max(0, Math.round((after[name] ?? 0) - (before[name] ?? 0) - idle))]
     })
-    const shown = spent
-      .filter(([, requests]) => requests > 0)
-      .map(([name, requests]) => `${name}: ${requests}`)
-    t.comment(`${number} machines, ${count} ${what}: ${shown.join('; ') || 'nothing'}`)
+    all.push({ machines: number, what, seconds, requests: Object.fromEntries(spent) })
   }
   const ids: string[] = []
-  await say('uploads of 3 KiB', () =>
+  await say(uploads, () =>
     each(async (index) => {
       const item = Buffer.from(signItem(signer, { anchor: randomBytes(32) }, randomBytes(3000)))
       const answer = await fetch(`${at(index).upload}/v1/tx`, { method: 'POST', body: item })
@@ -128,6 +141,43 @@ async function measured(t: Test, number: number): Promise<void> {
   )
   t.comment(`${number} machines at rest, a second: ${idle.join('; ')}`)
   for (const { running } of machines) await running.stop()
+  return all
 }
 
-for (const number of [1, 3]) t.test(`${number} machines`, (t) => measured(t, number))
+/**
+ * The most that may be requested for `count` of something with more machines, by what it was with fewest. Uploads that come at
+ * the same time share less where they go to more machines. Each machine reads the directory of each group of the others, and
+ * lists once a second while there are any: these grow.
+ */
+function most(engine: string, { what, machines, seconds, requests }: Spent, least: Spent): number {
+  const usual = 1.5 * (least.requests[engine] ?? 0)
+  if (what !== uploads) return usual + 0.75 * count
+  if (engine === postgresName) return usual + 2 * count
+  if (engine === 'S3, get') return usual + (machines - 1) * (requests['S3, put'] ?? 0) + 0.75 * count
+  if (engine === 'S3, list') return usual + machines * seconds + 0.75 * count
+  return usual + 0.75 * count
+}
+
+t.test('requests to each engine', async (t) => {
+  const spent: Spent[] = []
+  for (const number of machineCounts)
+    await t.test(`${number} machines`, async (t) => {
+      spent.push(...(await measured(t, number)))
+    })
+  const engines = [...new Set(spent.flatMap(({ requests }) => Object.keys(requests)))]
+  const lines = spent.map((one) => {
+    const counts = engines.map((engine) => `${engine}: ${one.requests[engine] ?? 0}`)
+    return `${one.machines} machines, ${count} ${one.what} in ${one.seconds.toFixed(0)} s: ${counts.join('; ')}`
+  })
+  for (const line of lines.sort()) t.comment(line)
+  for (const one of spent) {
+    const least = spent.find(({ what }) => what === one.what) ?? one
+    for (const engine of engines) {
+      const [found, bound] = [one.requests[engine] ?? 0, most(engine, one, least)]
+      t.ok(
+        found <= bound,
+        `${one.what}, ${one.machines} machines, ${engine}: ${found}, at most ${bound.toFixed(0)}`,
+      )
+    }
+  }
+})

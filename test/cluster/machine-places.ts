@@ -47,9 +47,10 @@ function settingsOf(engines: Engines, at: (engine: EngineName) => string): Recor
 }
 
 /** On loopback: nothing happens to their surroundings. */
-export function nearPlaces(t: Test, engines: Engines): Places {
+export function nearPlaces(t: Test, engines: Engines, count: number = names.length): Places {
   const settings = settingsOf(engines, () => '127.0.0.1')
-  const machines = names.map((name) => new LastingMachine(t, { name, settings, folder: scratch(name) }))
+  const named = Array.from({ length: count }, (_, at) => names[at] ?? `machine-${at + 1}`)
+  const machines = named.map((name) => new LastingMachine(t, { name, settings, folder: scratch(name) }))
   return { machines, faults: {} }
 }
 
