@@ -1,5 +1,6 @@
 import type { Test } from 'tap'
 import { claim } from '../../src/actor/claim.js'
+import { pause } from '../../src/actor/clock.js'
 import { conditions, type Running, run } from '../flow/running.js'
 import type { MachineUrls } from './cluster-load.js'
 
@@ -12,6 +13,8 @@ export interface MachineGiven {
   /** A command that becomes Node. */
   readonly under?: readonly string[]
 }
+
+const [startsMax, betweenStartsMs] = [20, 3000] as const
 
 /** A machine whose program is ended and started again, over one folder. */
 export class LastingMachine {
@@ -38,11 +41,25 @@ export class LastingMachine {
     return this.running.urls as MachineUrls
   }
 
+  /** As its unit file has it, a program that ends while it starts is started again, so many times at most. */
   async start(): Promise<void> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        this.#running = await this.#run()
+        this.logs.push(this.#running.log)
+        return
+      } catch (error) {
+        if (tries === startsMax) throw error
+        this.t.comment(`${this.name} did not start: ${String(error).slice(0, 200)}`)
+      }
+      await pause(betweenStartsMs)
+    }
+  }
+
+  #run(): Promise<Running> {
     const { name, folder, settings, words = [], under } = this.given
     const all = { ...settings, CLUSTER_NODE: name }
-    this.#running = await run(this.t, folder, all, [...conditions, ...words], under)
-    this.logs.push(this.#running.log)
+    return run(this.t, folder, all, [...conditions, ...words], under)
   }
 
   /**

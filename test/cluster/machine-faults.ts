@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pause } from '../../src/actor/clock.js'
-import { fillDisk } from '../fill-disk.js'
+import { fillDiskBeside } from '../fill-disk.js'
 import { pick } from '../property.js'
 import { suspend } from '../suspend.js'
 import { type Faults, forSoLong } from './engine-faults.js'
@@ -49,7 +49,7 @@ export function faultsOfDisk(machine: LastingMachine): Faults {
   const filler = join(folder, '..', 'filler')
   return {
     [`the disk of ${name} is full`]: forSoLong(
-      () => fillDisk(filler),
+      () => fillDiskBeside(filler),
       () => rmSync(filler),
     ),
     [`the disk of ${name} is lost`]: async (ms) => {
