@@ -86,6 +86,13 @@ export const server = {
     max: 3600,
     why: 'A thread without a heartbeat for so long is reported; one that serves sockets is replaced.',
   }),
+  idleMemorySeconds: whole({
+    env: 'IDLE_MEMORY_SECONDS',
+    default: 8,
+    min: 0,
+    max: 86_400,
+    why: 'Seconds without work before threads give memory back, which takes a second of processor time in all; 0: never.',
+  }),
   requestsMax: whole({
     env: 'GATEWAY_FLOWS_MAX',
     default: 4096,

@@ -106,14 +106,16 @@ function loadAt(slot: number): number {
 
 const memoryKey = 'sluice.heartbeats'
 const nameKey = 'sluice.thread'
+const idleKey = 'sluice.idle'
 const beatMs = 1000
 
 /**
- * Threads that start from now on, and those that they start, write their heartbeats here. To be called on the main
- * thread.
+ * Threads that start from now on, and those that they start, write their heartbeats here, and give memory back after so many
+ * seconds without work (`giveMemoryBack`). To be called on the main thread.
  */
-export function listenForHeartbeats(heartbeats: Heartbeats): void {
+export function listenForHeartbeats(heartbeats: Heartbeats, idleSeconds = 0): void {
   setEnvironmentData(memoryKey, heartbeats.memory)
+  setEnvironmentData(idleKey, idleSeconds)
 }
 
 /** Names the next thread that starts; threads that it starts by itself are counted as its pool. */
@@ -135,7 +137,7 @@ export function keepHeartbeat(worker?: string): () => void {
   if (slot === undefined) return () => undefined
   const beat = (): void => heartbeats.beat(slot)
   const lateness = new Lateness()
-  if (worker === undefined) giveMemoryBack()
+  if (worker === undefined) giveMemoryBack(Number(getEnvironmentData(idleKey)))
   systemClock.every(beatMs, () => {
     beat()
     const { used_heap_size: heapUsedBytes, total_heap_size: heapTotalBytes } = getHeapStatistics()

@@ -13,8 +13,6 @@ const quietShare = 0.02
  * the share above, so that each row of collections ended after its first one, and began anew for ever.
  */
 const sweepingShare = 0.1
-/** Quiet turns before memory is given back, so that a pause between requests is not taken for the end of the work. */
-const quietTurns = 8
 /** The first collection promotes what is alive out of the young generation; only later ones find it empty and shrink it. */
 const collections = 3
 /** Growth that is worth a collection. */
@@ -43,13 +41,16 @@ export interface Turn {
  * the collections after a start take more than a second of processor time.
  */
 export class IdleMemory {
-  /** Turns of the quiet time. */
+  /** Turns of the quiet time so far. */
   #quiet = 0
   /** Collections that are left of a row. */
   #owed = 0
   #floorBytes = 0
   /** `processMs` when the quiet time began. */
   #sinceMs = 0
+
+  /** `quietTurns`: before memory is given back, so that a pause between requests is not taken for the end of the work. */
+  constructor(private readonly quietTurns: number) {}
 
   /** One turn is over. Whether to collect garbage now. */
   turn({ busyShare, heapBytes, processMs }: Turn): boolean {
@@ -61,8 +62,8 @@ export class IdleMemory {
     }
     if (this.#owed === 0) {
       this.#quiet += 1
-      if (this.#quiet < quietTurns) return false
-      const isProcessQuiet = isQuiet(processMs - this.#sinceMs, quietTurns)
+      if (this.#quiet < this.quietTurns) return false
+      const isProcessQuiet = isQuiet(processMs - this.#sinceMs, this.quietTurns)
       this.#begin(processMs)
       if (!isProcessQuiet || heapBytes < this.#floorBytes + growthBytes) return false
       this.#owed = collections
@@ -107,14 +108,17 @@ export function collector(): () => void {
 }
 
 /**
- * From now on this thread gives back memory that it does not need, whenever it and all others have had nothing to do for some
- * seconds. On the main thread: also what the C library keeps for all threads.
+ * From now on this thread gives back memory that it does not need, whenever it and all others have had nothing to do for so many
+ * seconds; 0: never. On the main thread: also what the C library keeps for all threads.
  */
-export function giveMemoryBack(): void {
-  const memory = new IdleMemory()
+export function giveMemoryBack(idleSeconds: number): void {
+  if (idleSeconds === 0) return
+  const quietTurns = Math.ceil((idleSeconds * 1000) / turnMs)
+  const memory = new IdleMemory(quietTurns)
   const busy = new BusyShare()
   const collect = collector()
-  const trims = new Trims()
+  // Two quiet times between two looks at what the C library keeps.
+  const trims = new Trims(2 * quietTurns)
   systemClock.every(turnMs, () => {
     const processMs = ranOfProcessMs()
     if (memory.turn({ busyShare: busy.next(), heapBytes: heapBytes(), processMs })) {
@@ -157,21 +161,21 @@ class BusyShare {
   }
 }
 
-/** Turns between two looks at what the C library keeps. */
-const trimTurns = 2 * quietTurns
-
 /** Decides when the C library gives back what it keeps: where the whole process was quiet since the last look. */
 class Trims {
   #turns = 0
   #sinceMs = 0
 
+  /** `trimTurns`: between two looks. */
+  constructor(private readonly trimTurns: number) {}
+
   /** One turn is over. Whether to trim now. */
   turn(processMs: number): boolean {
     this.#turns += 1
-    if (this.#turns < trimTurns) return false
+    if (this.#turns < this.trimTurns) return false
     const spentMs = processMs - this.#sinceMs
     this.#turns = 0
     this.#sinceMs = processMs
-    return isQuiet(spentMs, trimTurns)
+    return isQuiet(spentMs, this.trimTurns)
   }
 }

@@ -99,7 +99,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
       ...uploads.ports,
       ...servingSteps(gateway, credits, uploads, readiness),
       [...watches(config, shared, log), ...tls.watches],
-      watchdogPart(threads, server.watchdogSeconds * 1000, ownMeters(shared), log),
+      watchdogPart(threads, server, ownMeters(shared), log),
     ],
     log,
     end,
@@ -200,7 +200,7 @@ function prepared(given: Config, log: Log): { readonly config: Config; readonly 
   shareDiskErrors()
   shareStopping()
   stepEngineBack(log)
-  giveMemoryBack()
+  giveMemoryBack(given.server.idleMemorySeconds)
   const descriptors = descriptorsOf(given, log)
   const { root } = folders(given)
   const config = fittedToDisk(fitted(given, descriptors), diskShares(root))

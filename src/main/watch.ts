@@ -1,3 +1,4 @@
+import type { Config } from '../../config/read.js'
 import { systemClock } from '../actor/clock.js'
 import { Heartbeats, listenForHeartbeats } from '../actor/heartbeats.js'
 import type { Log } from '../actor/log.js'
@@ -31,9 +32,15 @@ const sleepFactor = 30
  * Makes all threads that start from now on write heartbeats, and returns the part that watches them: the last to
  * start, and the first to stop.
  */
-export function watchdogPart(threads: RunningThreads, silentMs: number, meters: Meters, log: Log): Part {
+export function watchdogPart(
+  threads: RunningThreads,
+  { watchdogSeconds, idleMemorySeconds }: Config['server'],
+  meters: Meters,
+  log: Log,
+): Part {
+  const silentMs = watchdogSeconds * 1000
   const heartbeats = new Heartbeats()
-  listenForHeartbeats(heartbeats)
+  listenForHeartbeats(heartbeats, idleMemorySeconds)
   return {
     name: 'watchdog',
     start: async () => {

@@ -16,13 +16,13 @@ function quiet(memory: IdleMemory, turns: number, heapBytes: number, turnMs = 0)
 }
 
 t.test('memory is given back in three turns once a thread was quiet for a while', async (t) => {
-  const answers = quiet(new IdleMemory(), 30, 20 * MiB)
+  const answers = quiet(new IdleMemory(8), 30, 20 * MiB)
   t.equal(answers.indexOf(true), 7)
   t.equal(answers.lastIndexOf(true), 9)
 })
 
 t.test('work in between begins the quiet time anew', async (t) => {
-  const memory = new IdleMemory()
+  const memory = new IdleMemory(8)
   quiet(memory, 7, 20 * MiB)
   t.notOk(memory.turn({ ...busy, heapBytes: 20 * MiB }))
   t.notOk(quiet(memory, 7, 20 * MiB).includes(true))
@@ -30,7 +30,7 @@ t.test('work in between begins the quiet time anew', async (t) => {
 })
 
 t.test('work ends a row of collections, which begins anew after it', async (t) => {
-  const memory = new IdleMemory()
+  const memory = new IdleMemory(8)
   t.ok(quiet(memory, 8, 20 * MiB).includes(true))
   t.notOk(memory.turn({ ...busy, heapBytes: 20 * MiB }))
   t.notOk(quiet(memory, 7, 20 * MiB).includes(true))
@@ -40,7 +40,7 @@ t.test('work ends a row of collections, which begins anew after it', async (t) =
 t.test(
   'sweeping behind a collection is no work: a row of collections ends, and is not begun again',
   async (t) => {
-    const memory = new IdleMemory()
+    const memory = new IdleMemory(8)
     const heapBytes = 20 * MiB
     const answers = Array.from({ length: 60 }, (_, at) => {
       const isTime = memory.turn({ busyShare: at > 7 && at < 11 ? 0.05 : 0, heapBytes, processMs: 0 })
@@ -52,14 +52,14 @@ t.test(
 )
 
 t.test('where a heap grew little, there is nothing to give back', async (t) => {
-  const memory = new IdleMemory()
+  const memory = new IdleMemory(8)
   quiet(memory, 10, 20 * MiB)
   t.notOk(quiet(memory, 100, 23 * MiB).includes(true))
   t.ok(quiet(memory, 100, 24 * MiB).includes(true))
 })
 
 t.test('where other threads work, a quiet one does not take their processors', async (t) => {
-  const memory = new IdleMemory()
+  const memory = new IdleMemory(8)
   t.notOk(quiet(memory, 100, 20 * MiB, 500).includes(true))
   t.notOk(memory.turn({ ...busy, heapBytes: 20 * MiB, processMs: 50_000 }))
   const later = { ...idle, heapBytes: 20 * MiB, processMs: 50_100 }

@@ -82,6 +82,8 @@ export async function run(
       PAYMENT_ARWEAVE_ADDRESS: payee,
       // A thread that gets no processor on a busy machine is well: replacing it would end the connections of the test.
       WATCHDOG_SECONDS: '120',
+      // A second of processor time for each program that has nothing to do for some seconds.
+      IDLE_MEMORY_SECONDS: '0',
       ...environment,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
