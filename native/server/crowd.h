@@ -59,6 +59,10 @@ inline Hog hogOf(const std::vector<Connection*>& from, size_t places) {
 // Who waits for so long at least has shown that it takes its time. The clock of a server moves once a second.
 constexpr double kFreshMs = 1500;
 
+// So many of all places go last: those that were accepted last. Who drips a body is fresh for as long as it likes, and of those who
+// are fresh a newcomer went first, before its request was read. Not more of them, else a flood of newcomers would end uploads.
+constexpr uint64_t kNewestParts = 8;
+
 // When a connection that waits for its client makes room: by rank, then who has waited for longest. Those that were ended already go
 // first; then those that have never had an answer, idle ones, and those that send a body. What is fresh goes last, whatever it is, so
 // that a newcomer has time for its request.
@@ -72,18 +76,19 @@ struct Turn {
   }
 };
 
-inline Turn turnOf(const Connection* c, double now) {
+inline Turn turnOf(const Connection* c, double now, uint64_t newest) {
   bool isBody = c->phase == Phase::kAnswering;
   double since = isBody ? c->heard : c->phase == Phase::kLingering ? c->lingers : c->since;
   int rank = c->phase == Phase::kLingering ? 0 : isBody ? 3 : c->first ? 1 : 2;
-  return {now - since < kFreshMs ? rank + 4 : rank, since, c->number};
+  if (now - since < kFreshMs) rank += c->number > newest ? 8 : 4;
+  return {rank, since, c->number};
 }
 
-// Of these, the `wanted` that make room first, in order.
-inline std::vector<Connection*> firstOf(std::vector<Connection*> from, size_t wanted, double now) {
+// Of these, the `wanted` that make room first, in order. `newest`: of connections with greater numbers.
+inline std::vector<Connection*> firstOf(std::vector<Connection*> from, size_t wanted, double now, uint64_t newest) {
   std::vector<std::pair<Turn, Connection*>> turns;
   for (Connection* c : from) {
-    if (c->waits()) turns.emplace_back(turnOf(c, now), c);
+    if (c->waits()) turns.emplace_back(turnOf(c, now, newest), c);
   }
   size_t count = std::min(wanted, turns.size());
   auto sooner = [](const auto& one, const auto& other) { return one.first < other.first; };

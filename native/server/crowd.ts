@@ -43,6 +43,8 @@ export function hogOf<T extends { readonly who: string }>(
 
 /** Who waits for so long at least has shown that it takes its time. The clock of a server moves once a second. */
 const freshMs = 1500
+/** So many of all places go last: those that were accepted last, as crowd.h has it. */
+export const newestParts = 8
 
 /** A connection that waits for its client, as `firstOf` judges it. */
 export interface Waiting {
@@ -54,16 +56,21 @@ export interface Waiting {
   readonly number: number
 }
 
-/** Those that make room first, as crowd.h has them: by rank, then who has waited for longest; what is fresh goes last. */
+/**
+ * Those that make room first, as crowd.h has them: by rank, then who has waited for longest; what is fresh goes last, and of that
+ * connections with numbers above `newest`.
+ */
 export function firstOf<T extends { readonly waiting: Waiting | undefined }>(
   from: readonly T[],
   wanted: number,
   now: number,
+  newest: number,
 ): readonly T[] {
   const turns = from.flatMap((one) => {
     const { waiting } = one
     if (waiting === undefined) return []
-    const rank = now - waiting.since < freshMs ? waiting.rank + 4 : waiting.rank
+    const fresh = waiting.number > newest ? 8 : 4
+    const rank = now - waiting.since < freshMs ? waiting.rank + fresh : waiting.rank
     return [{ one, ...waiting, rank }]
   })
   turns.sort((one, other) => one.rank - other.rank || one.since - other.since || one.number - other.number)

@@ -1,6 +1,6 @@
 import { createServer, type Server, type Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
-import { firstOf, hogOf } from './crowd.js'
+import { firstOf, hogOf, newestParts } from './crowd.js'
 import { type ConnectionServer, FallbackConnection } from './fallback-connection.js'
 import { FallbackTls } from './fallback-tls.js'
 import {
@@ -20,6 +20,8 @@ import {
 
 /** So small a part of the connections makes room for others at once. */
 const crowdParts = 64
+/** So many wait for a place at least, however few places there are. */
+const arrivedMin = 64
 /** Put into a socket at once: it is copied, and waits in memory. */
 const pieceMaxBytes = 64 * 1024
 
@@ -40,6 +42,9 @@ export class FallbackWire implements Wire, ConnectionServer {
   readonly #tls: FallbackTls | undefined
   readonly #slots: (FallbackConnection | undefined)[] = []
   readonly #free: number[] = []
+  /** Accepted, and not read while all places are taken. */
+  readonly #arrived = new Set<Socket>()
+  readonly #arrivedMax: number
   #freedNext: number[] = []
   #again: FallbackConnection[] = []
   #at = 0
@@ -57,6 +62,7 @@ export class FallbackWire implements Wire, ConnectionServer {
     this.#hear = hear
     const { host, port, tls, connectionsMax } = options
     const add = (socket: Socket): void => this.#add(socket)
+    this.#arrivedMax = Math.max(arrivedMin, connectionsMax >> 2)
     const secure = tls && new FallbackTls(tls, Math.max(8, connectionsMax >> 2), add)
     this.#tls = secure
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
@@ -75,15 +81,42 @@ export class FallbackWire implements Wire, ConnectionServer {
   }
 
   #add(socket: Socket): void {
-    if (this.#open >= this.options.connectionsMax) this.#crowdOut()
-    if (this.#open >= this.options.connectionsMax) {
-      socket.destroy()
-      return
-    }
+    if (this.#open < this.options.connectionsMax && this.#arrived.size === 0) this.#admit(socket)
+    else this.#hold(socket)
+  }
+
+  #admit(socket: Socket): void {
     const slot = this.#free.pop() ?? this.#slots.length
     this.#accepted += 1
     this.#slots[slot] = new FallbackConnection(this, socket, slot, this.#accepted)
     this.#open += 1
+  }
+
+  /**
+   * Has it wait for a place. Node accepts all that come in one turn, before it reads any: without the wait many that come at the
+   * same time would end a newcomer whose request is here already. In listen.cc they wait in the backlog.
+   */
+  #hold(socket: Socket): void {
+    if (this.#arrived.size >= this.#arrivedMax) {
+      this.#crowdOut()
+      this.#admitArrived()
+    }
+    if (this.#arrived.size >= this.#arrivedMax) {
+      socket.destroy()
+      return
+    }
+    this.#arrived.add(socket)
+    socket.on('error', () => undefined)
+    socket.once('close', () => this.#arrived.delete(socket))
+    this.wake()
+  }
+
+  #admitArrived(): void {
+    for (const socket of this.#arrived) {
+      if (this.#open >= this.options.connectionsMax) return
+      this.#arrived.delete(socket)
+      this.#admit(socket)
+    }
   }
 
   /** Ends waiting connections, first of whoever has more than a share, as listen.cc does. */
@@ -92,9 +125,10 @@ export class FallbackWire implements Wire, ConnectionServer {
     const open = (): FallbackConnection[] => this.#slots.filter((one) => one !== undefined)
     const wanted = 1 + Math.floor(connectionsMax / crowdParts)
     const { has, beyond } = hogOf(open(), connectionsMax)
-    const hogs = firstOf(has, Math.min(wanted, beyond), this.now)
+    const newest = this.#accepted - Math.floor(connectionsMax / newestParts)
+    const hogs = firstOf(has, Math.min(wanted, beyond), this.now, newest)
     for (const one of hogs) one.gone()
-    for (const one of firstOf(open(), wanted - hogs.length, this.now)) one.gone()
+    for (const one of firstOf(open(), wanted - hogs.length, this.now, newest)) one.gone()
   }
 
   tellRequest(slot: number, numbers: readonly number[], head: Buffer): void {
@@ -176,6 +210,9 @@ export class FallbackWire implements Wire, ConnectionServer {
     }
     // Only now: the end of the connection that had the slot is delivered.
     this.#free.push(...freed)
+    this.#admitArrived()
+    // For the next turn, which `removed` brings: what was admitted now is read before.
+    if (this.#arrived.size > 0) this.#crowdOut()
     if (this.#at + this.#again.length + this.#freedNext.length > 0) this.wake()
   }
 
@@ -237,6 +274,7 @@ export class FallbackWire implements Wire, ConnectionServer {
   sweep(nowMs: number): void {
     this.now = nowMs
     this.#tls?.sweep(nowMs)
+    if (this.#arrived.size > 0) this.wake()
     setImmediate(() => {
       const isCrowded = this.#open * 4 > this.options.connectionsMax * 3
       for (const connection of this.#slots) connection?.sweep(nowMs, isCrowded)
@@ -255,6 +293,8 @@ export class FallbackWire implements Wire, ConnectionServer {
 
   #stop(): void {
     this.#server.close()
+    for (const socket of this.#arrived) socket.destroy()
+    this.#arrived.clear()
     for (const connection of this.#slots) if (connection?.isIdle === true) connection.remove()
   }
 

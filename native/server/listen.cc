@@ -166,12 +166,13 @@ void Server::crowdOut() {
   };
   size_t all = std::min(limits_.connectionsMax, sockets.max.load());
   size_t wanted = 1 + all / kCrowdParts;
+  uint64_t newest = accepted_ - std::min<uint64_t>(accepted_, all / kNewestParts);
   Hog hog = hogOf(open(), all);
-  for (Connection* c : firstOf(std::move(hog.has), std::min(wanted, hog.beyond), now_)) {
+  for (Connection* c : firstOf(std::move(hog.has), std::min(wanted, hog.beyond), now_, newest)) {
     gone(c);
     wanted -= 1;
   }
-  for (Connection* c : firstOf(open(), wanted, now_)) gone(c);
+  for (Connection* c : firstOf(open(), wanted, now_, newest)) gone(c);
   if (inboxAt_ > 0) loop_.wake();
 }
 

@@ -84,7 +84,8 @@ t.test('a network that fills the memory makes room for others', async (t) => {
     Array.from({ length: 10 }, (_, at) => begun(t, port, `10.0.0.${at}`, 'Content-Length: 100000')),
   )
   for (const socket of greedy) socket.write(Buffer.alloc(99_999))
-  await eventually('all of it is taken', () => memory.bytes === 1_000_000)
+  // A body that comes at once has no room beyond its bytes.
+  await eventually('all of it is taken', () => memory.bytes >= greedy.length * 99_999)
   const own = await begun(t, port, '10.0.0.3', 'Content-Length: 50000')
   own.write(Buffer.alloc(50_000))
   await eventually('one more of a client that has its share is answered', () => own.text !== '')
