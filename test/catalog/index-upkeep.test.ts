@@ -21,7 +21,7 @@ import { blockMessage, dump, filesOnly, itemsMessage, openHouse } from './index-
 const sound = (problems: readonly string[]): string[] =>
   problems.filter((problem) => !problem.startsWith("the owner's key"))
 
-const blocks = [...new Chain({ items: 3000, itemsPerBundle: 50, bundlesPerBlock: 3, seed: 8 }).blocks()]
+const blocks = [...new Chain({ items: 1500, itemsPerBundle: 50, bundlesPerBlock: 3, seed: 8 }).blocks()]
 
 /** Told in an order that leaves blocks of postings half full. */
 async function grown() {
@@ -36,7 +36,7 @@ async function grown() {
 
 t.test('compacting drops unused rows and changes no answer', async (t) => {
   const house = await grown()
-  await house.apply([{ kind: 'unwind', fromHeight: 1012 }])
+  await house.apply([{ kind: 'unwind', fromHeight: 1006 }])
   const before = dump(house.tables)
   await house.keeper.close()
   const { environment } = openCatalogTables(house.path)

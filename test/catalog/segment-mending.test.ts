@@ -89,8 +89,8 @@ t.test('blocks whose rows are damaged leave the index, and are as before when th
 })
 
 /** An index with one segment whose sections have pages of their own: each damage is done to a copy of it. */
-const many = [...new Chain({ items: 1500, itemsPerBundle: 10, bundlesPerBlock: 2, seed: 5 }).blocks()]
-const large = { ...flush, rows: 1200 }
+const many = [...new Chain({ items: 1000, itemsPerBundle: 10, bundlesPerBlock: 2, seed: 5 }).blocks()]
+const large = { ...flush, rows: 800 }
 
 interface Whole {
   readonly path: string

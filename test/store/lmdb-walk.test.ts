@@ -43,16 +43,16 @@ t.test('a database that is written to and emptied in any order is sound after ev
   const path = join(scratch('walk'), 'busy')
   const environment = openEnvironment(path)
   const tables = ['one', 'two', 'three'].map((name) => environment.table(name))
-  for (let round = 0; round < 200; round += 1) {
+  for (let round = 0; round < 100; round += 1) {
     environment.write(() => {
       for (let changes = below(200); changes > 0; changes -= 1) {
         const table = tables[below(3)]
         const key = Buffer.from(`${below(3000)} key`.repeat(1 + below(8)))
-        if (random() < (round < 125 ? 0.6 : 0.1))
+        if (random() < (round < 62 ? 0.6 : 0.1))
           table?.put(key, Buffer.alloc(below(10) === 0 ? 9000 : below(600)))
         else table?.remove(key)
       }
-      if (round === 195) for (const table of tables) for (const key of [...table.keys({})]) table.remove(key)
+      if (round === 97) for (const table of tables) for (const key of [...table.keys({})]) table.remove(key)
     })
     const fault = databaseFault(path, all)
     if (fault !== undefined) t.fail(`after ${round} commits: ${fault}`)

@@ -8,8 +8,8 @@ import { scratch } from '../../scratch.js'
 import { payloadOf, SegmentRig, sha256 } from './rig.js'
 
 const limited = fileURLToPath(new URL('./limited.js', import.meta.url))
-const payloads = 8000
-const limitBytes = 2 ** 20
+const payloads = 4000
+const limitBytes = 2 ** 19
 
 t.test('an index that the system lets not grow: all goes on, and it is used again when it may', async (t) => {
   const folder = scratch('full-index')
