@@ -53,7 +53,7 @@ interface UploadParts {
   readonly tools: UploadTools
   readonly records: UploadRecords
   readonly accepting: UploadAccepting
-  readonly room: DiskRoom
+  readonly diskRoom: DiskRoom
   readonly clients: Clients
   /** Wallets whose items are refused. */
   readonly blockedOwners: Set<string>
@@ -84,7 +84,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
     tools,
     records,
     accepting,
-    room: new DiskRoom(logFolder, freeMinBytes, systemClock),
+    diskRoom: new DiskRoom(logFolder, freeMinBytes, systemClock),
     // Its keys name no bucket: any secret will do.
     clients: new Clients(clientsOf(settings), { low: 0, high: 0 }),
     blockedOwners,
@@ -161,7 +161,7 @@ function shownOf({ given: { settings, gateway } }: UploadParts) {
 }
 
 function openEndpoints(parts: UploadParts): UploadEndpoints {
-  const { given, tools, records, accepting, room, clients, blockedOwners, address, shared } = parts
+  const { given, tools, records, accepting, diskRoom, clients, blockedOwners, address, shared } = parts
   const { settings } = given
   const { uploads: rules, server } = settings
   const { uploads, pools, sales, itemLog } = records
@@ -179,9 +179,9 @@ function openEndpoints(parts: UploadParts): UploadEndpoints {
     ...(credits === undefined ? {} : { credits }),
     ...(usdc === undefined ? {} : { usdc }),
     ...(service === undefined ? {} : { service }),
-    full: (bytes = 0) => room.full(bytes),
+    noRoomFor: (bytes = 0) => diskRoom.noRoomFor(bytes),
     storeRefusal: () => accepting.stored?.refusal,
-    disk: room,
+    disk: diskRoom,
     itemMaxBytes: shown.itemMaxBytes,
     blockedOwners,
     partsFolder: uploadFolders(settings).parts,

@@ -51,8 +51,8 @@ export interface UploadEndpointsParts {
   readonly usdc?: UsdcPort
   /** Absent: no other upload service has the same payment service. */
   readonly service?: ServiceOfSeveral
-  /** The refusal where the disk has no room for this many more bytes; undefined: it has. */
-  readonly full: (bytes?: number) => UploadAnswer | undefined
+  /** The answer where the disk has no room for so many more bytes; undefined: it has. */
+  readonly noRoomFor: (bytes?: number) => UploadAnswer | undefined
   /** Why the object store takes no uploads; undefined: it does, or is not waited for. */
   readonly storeRefusal?: () => Refusal | undefined
   readonly disk: RoomBounds['disk']
@@ -88,8 +88,8 @@ export interface UploadEndpoints {
   readonly routes: readonly UploadRoute[]
   readonly records: PartRecords
   readonly open: OpenUploads
-  /** Room for parts, and for requests that are read. */
-  readonly room: HeldRoom
+  /** What parts, and requests that are read, hold of the disk. */
+  readonly partsRoom: HeldRoom
   readonly arriving: HeldRoom
   readonly memory: HeldMemory
 }
@@ -99,43 +99,43 @@ const usualMemoryMaxBytes = 128 * 1024 * 1024
 /** Every way in which items come, as routes: at once, in parts, resumable, unsigned, paid for by USDC. */
 export function openUploadEndpoints(parts: UploadEndpointsParts): UploadEndpoints {
   const { uploads, pools, sales, intake, itemLog, credits, usdc, disk, itemMaxBytes } = parts
-  const full = (bytes?: number): UploadAnswer | undefined => {
+  const noRoomFor = (bytes?: number): UploadAnswer | undefined => {
     const refusal = parts.storeRefusal?.()
-    return parts.full(bytes) ?? (refusal === undefined ? undefined : refusalAnswer(refusal))
+    return parts.noRoomFor(bytes) ?? (refusal === undefined ? undefined : refusalAnswer(refusal))
   }
   const { clients, clock, logger, blockedOwners, partsMaxBytes } = parts
   const arriving = new HeldRoom({ ...sharesOfRequests, disk })
   const memory = new HeldMemory(parts.memoryMaxBytes ?? usualMemoryMaxBytes)
-  const taking = { intake, itemLog, itemMaxBytes, blockedOwners, full, arriving, memory }
+  const taking = { intake, itemLog, itemMaxBytes, blockedOwners, noRoomFor, arriving, memory }
   const single = new SingleUpload(taking)
   const bought = {
     ...(usdc === undefined ? {} : { usdc }),
     ...(parts.service === undefined ? {} : { service: parts.service }),
   }
   const clientOf = (request: Parameters<Clients['of']>[0]): string => clients.of(request).address
-  const payments = new UsdcUploads({ sales, single, protocol: parts.protocol, clientOf, clock, ...bought })
+  const usdcUploads = new UsdcUploads({ sales, single, protocol: parts.protocol, clientOf, clock, ...bought })
   const { records, files, isHere } = partsOf(parts)
   const paid =
     usdc === undefined || credits === undefined
       ? undefined
-      : new PaidParts({ ...parts, payments, usdc, credits, records })
-  const room = new HeldRoom({ ...sharesOfParts, maxBytes: partsMaxBytes, disk: isHere ? disk : elsewhere })
+      : new PaidParts({ ...parts, usdcUploads, usdc, credits, records })
+  const partsRoom = new HeldRoom({ ...sharesOfParts, maxBytes: partsMaxBytes, disk: isHere ? disk : elsewhere })
   const open = new OpenUploads({
     ...taking,
     uploads,
     records,
     ...(paid === undefined ? {} : { paid }),
     files,
-    room,
+    partsRoom,
     ...(parts.machines === undefined ? {} : { machines: parts.machines }),
     clock,
     logger,
   })
-  const raw = rawUpload(parts, { ...taking, pools, payments, clock })
+  const raw = rawUpload(parts, { ...taking, pools, usdcUploads, clock })
   const multipart = new Multipart(open, paid)
   const resumable = new ResumableUploads(open, single, clients)
-  const routes = routesOf(parts, { multipart, payments, raw, resumable, single })
-  return { routes, records, open, room, arriving, memory }
+  const routes = routesOf(parts, { multipart, usdcUploads, raw, resumable, single })
+  return { routes, records, open, partsRoom, arriving, memory }
 }
 
 /** What lies in an object store takes nothing of this disk. */
@@ -154,7 +154,7 @@ function partsOf({ shared, uploads, clock, partsFolder }: UploadEndpointsParts):
 
 interface Ways {
   readonly multipart: Multipart
-  readonly payments: UsdcUploads
+  readonly usdcUploads: UsdcUploads
   readonly raw: RawUpload
   readonly resumable: ResumableUploads
   readonly single: SingleUpload
@@ -162,17 +162,17 @@ interface Ways {
 
 function routesOf(
   parts: UploadEndpointsParts,
-  { multipart, payments, raw, resumable, single }: Ways,
+  { multipart, usdcUploads, raw, resumable, single }: Ways,
 ): UploadRoute[] {
-  const { uploads, pools, credits, usdc, clients, clock, startedMs, height, full, page, info } = parts
+  const { uploads, pools, credits, usdc, clients, clock, startedMs, height, noRoomFor, page, info } = parts
   const { storeRefusal = () => undefined } = parts
   const asking = credits === undefined ? {} : { credits }
   const turns = new TimedTurns(questionTurns, clock)
-  const health = new UploadHealth({ clock, startedMs, height, full, storeRefusal, ...asking })
+  const health = new UploadHealth({ clock, startedMs, height, noRoomFor, storeRefusal, ...asking })
   return [
     ...multipartRoutes(multipart, clients),
     ...usdcUploadRoutes({
-      signed: payments,
+      usdcUploads,
       raw,
       clients,
       ...(usdc === undefined ? {} : { usdc }),

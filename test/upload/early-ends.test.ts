@@ -23,7 +23,7 @@ t.test('a body that is too large with its first piece holds no room', async (t) 
 
 t.test('bytes that were free are free again where the disk has no room for their item', async (t) => {
   let isFull = false
-  const rig = await rigOf(t, { full: () => (isFull ? textAnswer(503, 'full') : undefined) })
+  const rig = await rigOf(t, { noRoomFor: () => (isFull ? textAnswer(503, 'full') : undefined) })
   const path = '/x402/upload/unsigned'
   const growing = (): ReturnType<typeof requestOf> => {
     function* pieces(): Generator<Uint8Array> {

@@ -39,7 +39,7 @@ t.test('a part holds what has come of it', async (t) => {
   function* pieces(): Generator<Uint8Array> {
     for (const size of [1000, 2000]) {
       yield new Uint8Array(size)
-      held.push(rig.room.bytes)
+      held.push(rig.partsRoom.bytes)
     }
   }
   const { answer } = part(rig, id, 400_000_000, pieces())
@@ -47,7 +47,7 @@ t.test('a part holds what has come of it', async (t) => {
   t.strictSame(held, [1000, 3000])
   const again = part(rig, id, 2000, [new Uint8Array(2000)])
   t.match(await again.answer, { status: 200 })
-  t.equal(rig.room.bytes, 2000, 'what is replaced is held no more')
+  t.equal(rig.partsRoom.bytes, 2000, 'what is replaced is held no more')
 })
 
 t.test('a part of an upload that had to make room is ended at once', async (t) => {
@@ -61,7 +61,7 @@ t.test('a part of an upload that had to make room is ended at once', async (t) =
   const { request, answer } = part(rig, id, 101_000, pieces())
   t.match(await answer, { status: 503, text: /dropped/ })
   t.ok(request.taken() <= 3000, `${request.taken()} bytes were read`)
-  t.equal(rig.room.bytes, 0)
+  t.equal(rig.partsRoom.bytes, 0)
 })
 
 t.test('a body without a length is not taken further than somebody pays', async (t) => {

@@ -47,7 +47,7 @@ export interface UploadRig {
   readonly records: MultipartRecords
   readonly open: OpenUploads
   readonly pools: FreePools
-  readonly room: HeldRoom
+  readonly partsRoom: HeldRoom
   readonly arriving: HeldRoom
   readonly memory: HeldMemory
   /** Questions to the payment service, by their names. */
@@ -65,7 +65,7 @@ export interface RigOptions {
   /** Normalized addresses. */
   readonly blockedOwners?: ReadonlySet<string>
   /** The answer to uploaders when the disk is full; absent: there is room. */
-  readonly full?: () => UploadAnswer | undefined
+  readonly noRoomFor?: () => UploadAnswer | undefined
   /** Has accepted items, too. */
   readonly store?: ItemStore
   /** Signs receipts; absent: at once. */
@@ -111,7 +111,7 @@ export async function uploadRig(
     free = allFree,
     isRich = false,
     itemMaxBytes = 1e9,
-    full = () => undefined,
+    noRoomFor = () => undefined,
     blockedOwners = new Set(),
     store,
     sign = async () => undefined,
@@ -220,7 +220,7 @@ export async function uploadRig(
     late,
     credits,
     usdc,
-    full,
+    noRoomFor,
     ...(store === undefined ? {} : { storeRefusal: () => store.refusal }),
     disk: {
       get leftBytes() {

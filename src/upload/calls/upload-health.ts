@@ -12,7 +12,7 @@ export interface UploadHealthParts {
   /** Height of the chain's tip; undefined before the first node has reported it. */
   readonly height: () => number | undefined
   /** An answer: the disk has no room for uploads. */
-  readonly full: () => UploadAnswer | undefined
+  readonly noRoomFor: () => UploadAnswer | undefined
   readonly storeRefusal: () => Refusal | undefined
   /** Absent: nobody is paid here. */
   readonly credits?: Pick<CreditsPort, 'price'>
@@ -31,14 +31,14 @@ export class UploadHealth {
 
   /** 200, or 503 with `reasons`, in the shape of the gateway's healthcheck. */
   async ready(): Promise<UploadAnswer> {
-    const { height, full, storeRefusal } = this.parts
+    const { height, noRoomFor, storeRefusal } = this.parts
     const [unstored, leaving] = [storeRefusal(), leavingReason()]
     const reasons = [
       ...(leaving === undefined ? [] : [leaving]),
       ...(height() === undefined
         ? ['no base-layer node has reported the height of the chain yet: no upload is accepted']
         : []),
-      ...(full() === undefined ? [] : ['the disk is nearly full: no uploads are taken']),
+      ...(noRoomFor() === undefined ? [] : ['the disk is nearly full: no uploads are taken']),
       ...(unstored === undefined ? [] : [`${unstored.message}: no uploads are taken`]),
       ...[await this.#paymentFault()].filter((reason) => reason !== undefined),
     ]

@@ -2,15 +2,13 @@ import { randomBytes } from 'node:crypto'
 import { type Clock, pause, withinTime } from '../../actor/clock.js'
 import { FreeShares } from '../../actor/free-shares.js'
 import { isOutOfTurn } from '../../actor/timed-turns.js'
-import { type Id, idBytes, idOfBytes } from '../../format/id.js'
+import type { Id } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
-import { GroupCommit } from '../../ledger/group.js'
 import type { CreditsPort, Payer } from '../../payment/credits-port.js'
 import { aliasOf, kyveAddress, nativeAddress } from '../../proof/owner-address.js'
-import { tryWrite } from '../../store/disk-error.js'
-import type { Environment, Table } from '../../store/lmdb.js'
-import { fixedAnswers, paymentAway, refusalAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import type { Environment } from '../../store/lmdb.js'
+import { fixedAnswers, paymentAway, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
 import type { FreePools } from '../records/free-pools.js'
 import {
@@ -23,47 +21,30 @@ import {
 } from './charging.js'
 import type { RepostCheck } from './repost-check.js'
 import { elsewhereAnswer, type ServiceOfSeveral } from './several-services.js'
+import { recordUnsettled, UnsettledItems } from './unsettled-items.js'
 
-/** A client gets 503 within a second where the payment service does not answer, */
+/** A client gets 503 within a second where the payment service does not answer. */
 const patienceMs = 900
-/** but later where its last answer took long, as by a database that is slow: three times as long as that, at most this. */
+/** Where its last answer took long, as by a slow database, three times as long is waited, at most this. */
 const patienceMaxMs = 5000
 const againMs = 2000
 /** Billing uses this number where the path names that network; the item itself has type 3. */
 const kyveType = 101
 
-/** Entries of one transaction at most. */
-const entriesMax = 1000
 /** Questions about the credits of items that are not here yet, at the same time; one client has a quarter of them. */
 const foreseenMax = 64
 
 const late = refuse('late', 'self', 'the payment service does not answer')
-const none = new Uint8Array(0)
-/** Begins the entry of an item whose credits may be reserved, and that is not accepted yet. The ticket of its order follows. */
-const reservedMark = Uint8Array.of(1)
+/** Random bytes that name one order for an item. */
 const ticketBytes = 16
-
-/** Items whose credits are reserved and neither settled nor refunded. */
-function unsettledIn(environment: Environment): Table {
-  return environment.table('unsettled')
-}
-
-/** Records that credits must be settled for an item. Only inside a `write` of the environment. */
-export function recordUnsettled(environment: Environment, id: Id): void {
-  unsettledIn(environment).put(idBytes(id), none)
-}
 
 /** Charges items: free pools first, else credits: reserved before the item is stored, settled when it is accepted. */
 export class CreditCharging implements Charging {
   /** Written before credits are reserved, so that the next process settles or refunds them after a kill. */
-  readonly #unsettled: Table
-  /** Writes the entries of one turn in one transaction. Resolves with an answer where they were not written. */
-  readonly #entries: GroupCommit<{ readonly id: Id; readonly ticket?: Uint8Array }, UploadAnswer | undefined>
-  /** Settled or refunded entries that a full disk kept from being removed. The next transaction removes them. */
-  readonly #removable = new Set<Id>()
+  readonly #unsettled: UnsettledItems
   /** Items with a refund in flight. A repeated upload is refused meanwhile, or the refund would take its new charge. */
   readonly #refunding = new Set<Id>()
-  /** Entries of an earlier process, for items that it may not have accepted. */
+  /** Tickets of an earlier process, of items that it may not have accepted. */
   readonly #abandoned = new Map<Id, Uint8Array>()
   readonly #foreseen = FreeShares.quarters(foreseenMax)
   /** What the last answer of the payment service took. */
@@ -79,34 +60,17 @@ export class CreditCharging implements Charging {
     /** Absent: this upload service is the only one. */
     private readonly service?: ServiceOfSeveral,
   ) {
-    this.#unsettled = unsettledIn(environment)
-    this.#entries = new GroupCommit(async (entries) => {
-      // Entries that remain are settled or refunded again by the next process.
-      if (closing.aborted) return entries.map(({ id }) => paymentAway(id))
-      for (const { id, ticket } of entries) if (ticket === undefined) this.#removable.add(id)
-      const write = (): void =>
-        environment.write(() => {
-          for (const id of this.#removable) this.#unsettled.remove(idBytes(id))
-          for (const { id, ticket } of entries)
-            if (ticket !== undefined) this.#unsettled.put(idBytes(id), Buffer.concat([reservedMark, ticket]))
-        })
-      const refusal = tryWrite(write)
-      if (refusal === undefined) this.#removable.clear()
-      return entries.map(() => (refusal === undefined ? undefined : refusalAnswer(refusal)))
-    }, entriesMax)
-    for (const { key, value } of this.#unsettled.from(undefined, Number.MAX_SAFE_INTEGER)) {
-      if (value.length === 0) void this.#settle(idOfBytes(key))
-      else this.#abandoned.set(idOfBytes(key), Uint8Array.from(value))
+    this.#unsettled = new UnsettledItems(environment, closing)
+    for (const { id, ticket } of this.#unsettled.left()) {
+      if (ticket === undefined) void this.#settle(id)
+      else this.#abandoned.set(id, ticket)
     }
   }
 
   /** Refunds what an earlier process reserved for items that it had not accepted. One that a store brought back is accepted. */
   refundAbandoned(): void {
-    for (const [id, value] of this.#abandoned) {
-      const now = this.#unsettled.get(idBytes(id))
-      if (now !== undefined && Buffer.compare(now, value) === 0)
-        void this.#refund(id, value.subarray(reservedMark.length))
-    }
+    for (const [id, ticket] of this.#abandoned)
+      if (this.#unsettled.hasTicket(id, ticket)) void this.#refund(id, ticket)
     this.#abandoned.clear()
   }
 
@@ -124,7 +88,7 @@ export class CreditCharging implements Charging {
     const service = this.service === undefined ? {} : { service: this.service.name }
     const order = { ...payerOf(header, uploader), ...named, ...service, bytes }
     // Nothing is reserved yet, so a full disk is answered at once.
-    const unwritten = await this.#entries.add({ id: header.id, ticket })
+    const unwritten = await this.#unsettled.reserve(header.id, ticket)
     if (unwritten !== undefined) return unwritten
     const reserving = this.credits.reserve(order)
     const reserved = await this.#inTime(reserving)
@@ -134,12 +98,12 @@ export class CreditCharging implements Charging {
       return paymentAway(header.id)
     }
     if (!reserved.paid) {
-      await this.#forget(header.id)
+      await this.#unsettled.remove(header.id)
       const { elsewhere } = reserved
       if (elsewhere !== undefined) return elsewhereAnswer(elsewhere, this.service)
       return reserved.isUnknownWallet ? freeExhausted(bytes) : fixedAnswers.unpaid
     }
-    // The entry is on disk, so the client need not wait for the payment service.
+    // The row is on disk, so the client need not wait for the payment service.
     const refund = (): Promise<void> =>
       withinTime(this.clock, patienceMs, this.#refund(header.id, ticket), undefined)
     // Only now: who cannot pay must not use up what the gateways of the network answer.
@@ -152,7 +116,7 @@ export class CreditCharging implements Charging {
       winc: reserved.winc,
       isLogged: true,
       record: (id) => {
-        if (reserved.winc === '0') this.#unsettled.remove(idBytes(id))
+        if (reserved.winc === '0') this.#unsettled.removeNow(id)
         else recordUnsettled(this.environment, id)
         this.reposts.record(header, uploader)
       },
@@ -189,7 +153,7 @@ export class CreditCharging implements Charging {
       const settled = await this.credits.settle(id)
       if (this.closing.aborted) return
       if (!isRefusal(settled)) {
-        await this.#forget(id)
+        await this.#unsettled.remove(id)
         return
       }
       await pause(againMs, this.closing)
@@ -201,20 +165,16 @@ export class CreditCharging implements Charging {
     this.#refunding.add(id)
     const order = { itemId: id, ticket: Buffer.from(ticket).toString('base64url') }
     while (!this.closing.aborted) {
-      // The entry of an older release has no ticket: what is reserved for the item is refunded by its id.
+      // The row of an older release has no ticket: what is reserved for the item is refunded by its id.
       const refunded = await (ticket.length === 0 ? this.credits.refund(id) : this.credits.withdraw(order))
       if (this.closing.aborted) return
       if (!isRefusal(refunded)) {
-        await this.#forget(id)
+        await this.#unsettled.remove(id)
         this.#refunding.delete(id)
         return
       }
       await pause(againMs, this.closing)
     }
-  }
-
-  async #forget(id: Id): Promise<void> {
-    await this.#entries.add({ id })
   }
 
   /** An answer that comes late is measured, too, so that the next one is waited for. */

@@ -81,7 +81,7 @@ export class OpenSales {
     sale: Sale,
     isArrived: boolean,
     accepting: { readonly isAccepting?: true } = {},
-  ): ReturnType<Purchase['settle']> {
+  ): ReturnType<Purchase['pay']> {
     const { usdc, clock } = this.parts
     const { payment, itemId, bytes, request, service = this.parts.service?.name } = sale
     if (usdc === undefined) return stillOpen

@@ -67,7 +67,7 @@ export interface Purchase {
   /** Why the payment cannot be taken for this. */
   refuse(why: 'used' | 'identifier'): Promise<UploadAnswer>
   /** Moves the money, or states why it did not. `sale` and `notAccepted`: as in `UsdcOrder`. */
-  settle(
+  pay(
     itemId: string,
     sale?: UsdcOrder['sale'],
     notAccepted?: UsdcOrder['notAccepted'],

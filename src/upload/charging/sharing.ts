@@ -17,9 +17,10 @@ import { payerOf } from './credit-charging.js'
 import type { KnownPosters } from './known-posters.js'
 import { ownAddress, type PostedItem, type PostHistory } from './network-posts.js'
 
-/** The result of an order about shared credits: members of the answer to the upload. */
-export interface SharingDone {
-  readonly done: object
+/** An order about shared credits that was carried out. */
+export interface SharingOutcome {
+  /** Fields that the answer to the upload has besides those of the receipt. */
+  readonly answerFields: object
 }
 
 /** By these tags an item shares credits of its signer, or takes them back. */
@@ -67,7 +68,7 @@ export class Sharing {
   ) {}
 
   /** What to add to the answer; undefined: the item is about something else. An answer: the item must not be taken. */
-  async act(header: ItemHeader, uploader: Uploader): Promise<SharingDone | UploadAnswer | undefined> {
+  async act(header: ItemHeader, uploader: Uploader): Promise<SharingOutcome | UploadAnswer | undefined> {
     const approved = tagValue(header.tags, tags.approve)
     const revoked = tagValue(header.tags, tags.revoke)
     if (approved === undefined && revoked === undefined) return undefined
@@ -97,13 +98,13 @@ export class Sharing {
     return outcome
   }
 
-  async #revoke(order: RevokeOrder): Promise<SharingDone | UploadAnswer> {
+  async #revoke(order: RevokeOrder): Promise<SharingOutcome | UploadAnswer> {
     const ended = await this.credits.revoke(order)
     if (isRefusal(ended)) return paymentAway(order.itemId)
-    return isDenied(ended) ? deniedOrder('revoke', ended.text) : { done: { revokedApprovals: ended } }
+    return isDenied(ended) ? deniedOrder('revoke', ended.text) : { answerFields: { revokedApprovals: ended } }
   }
 
-  async #approve({ tags: given }: ItemHeader, pair: RevokeOrder): Promise<SharingDone | UploadAnswer> {
+  async #approve({ tags: given }: ItemHeader, pair: RevokeOrder): Promise<SharingOutcome | UploadAnswer> {
     const expires = tagValue(given, tags.expires)
     const created = await this.credits.approve({
       ...pair,
@@ -111,7 +112,7 @@ export class Sharing {
       ...(expires === undefined ? {} : { expiresInSeconds: secondsOf(expires) }),
     })
     if (isRefusal(created)) return paymentAway(pair.itemId)
-    return isDenied(created) ? deniedOrder('approve', created.text) : { done: { createdApproval: created } }
+    return isDenied(created) ? deniedOrder('approve', created.text) : { answerFields: { createdApproval: created } }
   }
 
   /** Whether the wallet has what the order moves: an order that comes to nothing must not cost a question to all gateways. */

@@ -99,8 +99,8 @@ export class Assembly {
 
   /** Reads all of it. An answer: it is no item, or is not taken. */
   async #read(pieces: readonly ItemPiece[], onRead: () => void): Promise<ReadItem | UploadAnswer> {
-    const full = this.parts.full()
-    if (full !== undefined) return full
+    const noRoom = this.parts.noRoomFor()
+    if (noRoom !== undefined) return noRoom
     for (const piece of pieces) {
       const failed = await this.#source(piece)
       if (failed !== undefined) return failed
@@ -145,8 +145,8 @@ export class Assembly {
   }
 
   async #piece(bytes: Uint8Array): Promise<UploadAnswer | undefined> {
-    const { full, itemMaxBytes } = this.parts
-    const noRoom = full()
+    const { noRoomFor, itemMaxBytes } = this.parts
+    const noRoom = noRoomFor()
     if (noRoom !== undefined) return noRoom
     const refusal = this.#reader.push(bytes)
     if (refusal !== undefined) return unreadable(refusal)
@@ -158,7 +158,7 @@ export class Assembly {
       const unpaid = await this.#foreseen(this.#reader.header)
       if (unpaid !== undefined) return unpaid
     }
-    if (!this.#spool.write(bytes)) {
+    if (this.#spool.write(bytes) === 'behind') {
       await new Promise<void>((resolve) => {
         this.#onRoom = resolve
       })

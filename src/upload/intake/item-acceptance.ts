@@ -32,8 +32,8 @@ export interface ItemAcceptanceParts {
 
 /** What is known of an item when it is accepted, beside its record and its charge. */
 export interface AcceptedWith {
-  /** Members of the answer about an order for shared credits. */
-  readonly done: object | undefined
+  /** As `SharingOutcome.answerFields`; undefined: the item orders nothing about shared credits. */
+  readonly answerFields: object | undefined
   readonly sale?: Sale
   /** Signature of its receipt; absent: not requested yet. */
   readonly signed?: Promise<Uint8Array> | undefined
@@ -66,7 +66,7 @@ export class ItemAcceptance {
     accepted: AcceptedItem,
     charge: ItemCharge,
     announced: AnnouncedItem | undefined,
-    { done, sale, writeIds, signed = this.receipts.signature(accepted, 'paid') }: AcceptedWith,
+    { answerFields, sale, writeIds, signed = this.receipts.signature(accepted, 'paid') }: AcceptedWith,
   ): Promise<UploadAnswer> {
     const { charging, terms } = this.parts
     let isSettled = false
@@ -94,7 +94,7 @@ export class ItemAcceptance {
     const receipt = receiptOf({ ...accepted, timestamp: accepted.receivedMs }, signature, terms)
     settle()
     this.parts.receiptNews?.announce(receipt, accepted)
-    return jsonAnswer(200, { ...receipt, ...done, ...saleFields(receipt, sale) }, sale?.paid?.lines)
+    return jsonAnswer(200, { ...receipt, ...answerFields, ...saleFields(receipt, sale) }, sale?.paid?.lines)
   }
 
   /** What is written in the transaction that accepts the item, beside its row and its charge. */

@@ -70,7 +70,7 @@ const deadlineBlocks = 200
 const noHeight = textAnswer(503, 'No node has reported the height of the chain yet', '\r\nRetry-After: 5')
 
 /** An item that is stored and not accepted yet. */
-interface StoredItem extends Pick<AcceptedWith, 'done' | 'signed' | 'writeIds'> {
+interface StoredItem extends Pick<AcceptedWith, 'answerFields' | 'signed' | 'writeIds'> {
   readonly accepted: AcceptedItem
 }
 
@@ -228,7 +228,7 @@ export class ItemIntake {
     const open = await this.#sold.openSale(header.id, purchase)
     if (open !== undefined) {
       await terms.charge?.refund()
-      return 'status' in open ? open : this.#sold.settle(open, purchase as Purchase, { client })
+      return 'status' in open ? open : this.#sold.complete(open, purchase as Purchase, { client })
     }
     const charge = await this.#charged(item, uploader, terms)
     if (!isCharge(charge)) return asAnswer(charge)
@@ -237,10 +237,11 @@ export class ItemIntake {
       await charge.refund()
       return stored
     }
-    const { accepted, writeIds, done, signed } = stored
-    if (purchase !== undefined) return this.#sold.sell(accepted, purchase, { writeIds, done, client })
+    const { accepted, writeIds, answerFields, signed } = stored
+    if (purchase !== undefined)
+      return this.#sold.sell(accepted, purchase, { writeIds, answerFields, client })
     const announced = { header, sizeBytes, digest }
-    return this.#acceptance.accept(accepted, charge, announced, { done, signed, writeIds })
+    return this.#acceptance.accept(accepted, charge, announced, { answerFields, signed, writeIds })
   }
 
   /** Why no item may be accepted now. No money moves for an item whose row would wait. */
@@ -276,35 +277,36 @@ export class ItemIntake {
   ): Promise<StoredItem | UploadAnswer> {
     const { sharing, freeTurns, signing, clock } = this.parts
     const order = isSignedHere === true ? undefined : await sharing?.act(item.header, uploader)
-    if (order !== undefined && !('done' in order)) return order
+    if (order !== undefined && !('answerFields' in order)) return order
     const rank = rankOf(charge.free)
     // Receipts that nobody pays for wait for a turn of the signers. Whose order was carried out does not wait.
     const mustWait = rank === 'free' && order === undefined
-    const endTurn = mustWait ? await freeTurns?.turn(uploader) : undefined
-    if (endTurn !== undefined && typeof endTurn !== 'function') return endTurn
+    const leaveSigners = mustWait ? await freeTurns?.turn(uploader) : undefined
+    if (leaveSigners !== undefined && typeof leaveSigners !== 'function') return leaveSigners
     const promised = { receivedMs: clock.now(), deadlineHeight: height + deadlineBlocks }
     const logged = loggedUpload(item, charge, purchase, promised)
     // The receipt of a sold item is signed when its payment is settled.
     const signed = purchase === undefined ? this.#receipts.signature(logged, rank) : undefined
-    // Settled either way: `signed` is awaited after the item is stored, and must not count as unhandled until then.
-    const isSigned = signed?.then(noop, noop)
-    void isSigned?.then(endTurn)
-    const stored = await storeItem(item, logged, spooled, this.parts, signing.isBehind ? isSigned : undefined)
+    // It never rejects: `signed` is awaited after the item is stored, and its failure must not count as unhandled until then.
+    const signingOver = signed?.then(noop, noop)
+    void signingOver?.then(leaveSigners)
+    const until = signing.isBehind ? signingOver : undefined
+    const stored = await storeItem(item, logged, spooled, this.parts, until)
     if (isRefusal(stored)) return notStored(stored)
     const { writeIds, ...placed } = stored
     const { free: _, ...record } = logged
-    // Its turn for a bundle (`WaitingLines`), which has nothing to do with that of the signers.
-    const turn = charge.free && turnOf(charge.free)
-    const accepted: AcceptedItem = { ...record, ...placed, ...(turn === undefined ? {} : { turn }) }
-    return { accepted, writeIds, done: order?.done, signed }
+    const bundleTurn = charge.free && turnOf(charge.free)
+    const waiting = bundleTurn === undefined ? {} : { turn: bundleTurn }
+    const accepted: AcceptedItem = { ...record, ...placed, ...waiting }
+    return { accepted, writeIds, answerFields: order?.answerFields, signed }
   }
 
-  /** As `SoldItems.resumeIdle`. */
+  /** Continues an open sale (`SoldItems.resumeIdle`). Undefined: a request for its item is at work, and decides it. */
   resumeIdle(sale: Sale): Promise<UploadAnswer | undefined> {
     return this.#sold.resumeIdle(sale)
   }
 
-  /** As `SoldItems.leave`. */
+  /** Ends the open sales of items that another machine has taken over (`SoldItems.leave`). */
   leaveSales(isLost: (group: string) => boolean): Promise<void> {
     return this.#sold.leave(isLost)
   }

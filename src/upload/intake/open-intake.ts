@@ -5,8 +5,8 @@ import { isRefusal } from '../../format/refusal.js'
 import { tryWrite } from '../../store/disk-error.js'
 import { DurableLog } from '../../store/segments/durable-log.js'
 import { isSamePlace, type LogPlace } from '../../store/segments/log-file.js'
-import { recordUnsettled } from '../charging/credit-charging.js'
 import type { Sales } from '../charging/sales.js'
+import { recordUnsettled } from '../charging/unsettled-items.js'
 import type { FreePools } from '../records/free-pools.js'
 import {
   type AcceptedItem,

@@ -30,7 +30,7 @@ export interface SingleUploadParts {
   /** Normalized addresses whose items are refused, alone and in bundles. */
   readonly blockedOwners: ReadonlySet<string>
   /** Undefined: there is room, for so many bytes more. */
-  readonly full: (bytes?: number) => UploadAnswer | undefined
+  readonly noRoomFor: (bytes?: number) => UploadAnswer | undefined
   /** What requests bring that are not over: on disk, and in memory. */
   readonly arriving: HeldRoom
   readonly memory: HeldMemory
@@ -62,11 +62,11 @@ export class SingleUpload {
 
   /** What the head alone decides. */
   #refusedByHead(request: Request, { address }: Uploader): UploadAnswer | undefined {
-    const { arriving, full, itemMaxBytes } = this.parts
+    const { arriving, noRoomFor, itemMaxBytes } = this.parts
     const type = request.header('content-type')
     if (type !== undefined && bareType(type) !== unknownType) return fixedAnswers.contentType
     const size = lengthOf(request) ?? 0
-    const noRoom = full(size)
+    const noRoom = noRoomFor(size)
     if (noRoom === undefined) return size > itemMaxBytes ? tooLarge(itemMaxBytes) : undefined
     // Those make room that hold most, and nobody for what is only announced.
     const now = Math.min(size, foreseenMinBytes)
@@ -172,8 +172,9 @@ class Arrival implements BodySink {
     if (this.#isOver) return
     if (!this.#isAdmitted && this.#reader.header !== undefined && !this.#admit(this.#reader.header)) return
     this.#checkCreditsAgain()
-    if (!this.#spool.write(bytes)) this.#control?.pause()
-    else if (this.#spool.refusal !== undefined) this.#end(refusalAnswer(this.#spool.refusal))
+    const written = this.#spool.write(bytes)
+    if (isRefusal(written)) this.#end(refusalAnswer(written))
+    else if (written === 'behind') this.#control?.pause()
     if (!this.#isOver && !this.#memory.update()) this.#end(tooManyUploads)
   }
 
@@ -188,7 +189,7 @@ class Arrival implements BodySink {
 
   /** Counts what is on disk. Others write, too: the disk may be full before a large body is here. */
   #grow(bytes: number): UploadAnswer | undefined {
-    const { arriving, full } = this.parts
+    const { arriving, noRoomFor } = this.parts
     const isFirst = this.#holder === undefined
     this.#holder ??= arriving.enter({
       client: this.uploader.address,
@@ -197,7 +198,7 @@ class Arrival implements BodySink {
       drop: () => this.#end(dropped),
     })
     const more = isFirst ? this.#reader.sizeBytes : bytes
-    const crowded = arriving.roomFor(this.#holder, more) ?? full()
+    const crowded = arriving.roomFor(this.#holder, more) ?? noRoomFor()
     if (crowded === undefined) arriving.grow(this.#holder, more, isFirst ? 1 : 0)
     return crowded
   }

@@ -3,9 +3,9 @@ import type { FirstSale } from '../../payment/credits-port.js'
 import { isSamePlace, type LogPlace } from '../../store/segments/log-file.js'
 import { fixedAnswers, refusalAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { ItemCharge } from '../charging/charging.js'
-import { recordUnsettled } from '../charging/credit-charging.js'
 import type { OpenSales } from '../charging/open-sales.js'
 import type { PaidFacts, Purchase, Sale, Unsettled } from '../charging/sales.js'
+import { recordUnsettled } from '../charging/unsettled-items.js'
 import { type AcceptedItem, isGone, type Uploads } from '../records/uploads.js'
 import type { BundleScan } from './bundle-scan.js'
 import type { ItemAcceptance } from './item-acceptance.js'
@@ -26,10 +26,10 @@ export interface SoldItemsParts {
   readonly objectStore?: Pick<ItemStore, 'refusal' | 'holds'>
 }
 
-/** How a sale is settled. */
+/** How a sale is completed. */
 interface Settling {
-  /** What is written with the acceptance. */
-  readonly done?: object | undefined
+  /** As in `AcceptedWith`. */
+  readonly answerFields?: object | undefined
   /** The address range that brought the item: by it listing has turns. */
   readonly client?: string | undefined
   /** The item where it was stored just now: nobody can have settled the payment yet. */
@@ -61,7 +61,7 @@ export class SoldItems {
       const item = uploads.find(sale.itemId)
       if (sales.isOpen(sale)) {
         const isOther = item !== undefined && !isGone(item) && !isCopyAt(sale, item.place)
-        if (!isOther) return purchase ? this.settle(sale, purchase) : this.#settle(sale)
+        if (!isOther) return purchase ? this.complete(sale, purchase) : this.#complete(sale)
         // Another copy is accepted, or about to be.
         if (sales.allOf(sale.itemId).some((copy) => isCopyAt(copy, item.place))) return waitingAnswer
         await this.#drop(sale)
@@ -72,7 +72,7 @@ export class SoldItems {
     })
   }
 
-  /** The same; undefined: somebody is at it, whose request it is. */
+  /** As `resume`, without a payment. Undefined: a request for the item is at work, and decides the sale. */
   resumeIdle(sale: Sale): Promise<UploadAnswer | undefined> {
     return this.turns.isTaken(sale.itemId) ? Promise.resolve(undefined) : this.resume(sale)
   }
@@ -118,7 +118,7 @@ export class SoldItems {
         own ??= open
         continue
       }
-      const answer = await this.#settle(open)
+      const answer = await this.#complete(open)
       // Unpaid: a new sale may begin.
       if (answer.status !== 402) return answer
     }
@@ -136,21 +136,21 @@ export class SoldItems {
       writeIds?.()
       if (item.stored !== undefined) uploads.stored.put(item.stored, item.id)
     })
-    return this.settle(openSales.begin(item, purchase), purchase, { ...settling, fresh: item })
+    return this.complete(openSales.begin(item, purchase), purchase, { ...settling, fresh: item })
   }
 
-  /** Lists a bundle for other machines, settles the payment and accepts the item. */
-  async settle(sale: Sale, purchase: Purchase, settling: Settling = {}): Promise<UploadAnswer> {
+  /** Lists a bundle for other machines, has the payment settled, and accepts the item. Answers with its receipt, or why not. */
+  async complete(sale: Sale, purchase: Purchase, settling: Settling = {}): Promise<UploadAnswer> {
     const { listing } = this.parts
     const { client, fresh } = settling
     const isListed = sale.item?.isBundle !== true || (await listing?.listSale(sale.item, client)) !== false
-    if (isListed) return this.#settle(sale, purchase, settling)
+    if (isListed) return this.#complete(sale, purchase, settling)
     if (fresh !== undefined) await this.#drop(sale)
     return unlisted
   }
 
-  /** Without `purchase` nothing moves: what became of the payment is looked up. */
-  async #settle(sale: Sale, purchase?: Purchase, { done, fresh }: Settling = {}): Promise<UploadAnswer> {
+  /** The same for what is listed. Without `purchase` no money moves: what became of the payment is looked up. */
+  async #complete(sale: Sale, purchase?: Purchase, { answerFields, fresh }: Settling = {}): Promise<UploadAnswer> {
     const { openSales } = this.parts
     const { item } = sale
     if (item === undefined) throw new Error(`the sale ${sale.payment} is over`)
@@ -188,7 +188,7 @@ export class SoldItems {
     const { sale: _, ...sold } = item
     const announced = openSales.announcementOf(item)
     const accepted = { ...sold, winc: paid.winc }
-    return this.acceptance.accept(accepted, charge, announced, { done, sale: { ...sale, paid } })
+    return this.acceptance.accept(accepted, charge, announced, { answerFields, sale: { ...sale, paid } })
   }
 
   /**
@@ -206,11 +206,11 @@ export class SoldItems {
       'answer' in paid ? paid : { paid, ordered: sale }
     if (purchase === undefined) return asPaid(await openSales.became(sale, false))
     const order = { request: sale.request, owner: item.owner }
-    let answered = await purchase.settle(item.id, order)
+    let answered = await purchase.pay(item.id, order)
     const first = 'answer' in answered ? answered.first : undefined
     // Only where its item is not accepted may the payment become credits.
     if (first !== undefined && (await this.#firstReceipt(first)) === 'none')
-      answered = await purchase.settle(item.id, order, first.itemId)
+      answered = await purchase.pay(item.id, order, first.itemId)
     if (!('answer' in answered)) return { paid: answered, ordered: inNameOf(purchase, sale) }
     if (answered.isOpen || answered.first !== undefined) return answered
     const became = await openSales.became(sale, isFirst)

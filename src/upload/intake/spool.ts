@@ -22,21 +22,22 @@ export class Spool {
     this.#draft = itemLog.draft()
   }
 
-  /** Copies the bytes. False: the disk is behind, no more until `onRoom`. */
-  write(bytes: Uint8Array): boolean {
-    if (this.#isOver || this.#refusal !== undefined) return true
+  /** Copies the bytes. `behind`: the disk is behind, no more until `onRoom`. A refusal: the disk takes nothing of the item. */
+  write(bytes: Uint8Array): 'taken' | 'behind' | Refusal {
+    if (this.#refusal !== undefined) return this.#refusal
+    if (this.#isOver) return 'taken'
     if (this.#behind !== undefined) {
       // What was on its way before the pause: of a body in chunks some thousand pieces.
       this.#late.add(bytes)
-      return false
+      return 'behind'
     }
     const outcome = this.#draft.write(bytes)
     if (outcome instanceof Promise) {
       this.#behind = this.#catchUp(outcome)
-      return false
+      return 'behind'
     }
-    if (isRefusal(outcome)) this.#refusal = outcome
-    return true
+    this.#refusal = outcome
+    return outcome ?? 'taken'
   }
 
   /** Until all that came is written, nothing is written past it. */
@@ -71,7 +72,7 @@ export class Spool {
     return this.#behind !== undefined
   }
 
-  /** The disk does not take it: known before the end, where it is. */
+  /** Why the disk does not take the item, as far as is known now: also of what was written while it was behind. */
   get refusal(): Refusal | undefined {
     return this.#refusal
   }

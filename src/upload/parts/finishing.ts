@@ -34,7 +34,7 @@ export interface FinishingParts extends SingleUploadParts {
   readonly uploads: Uploads
   readonly records: PartRecords
   readonly files: PartStore
-  readonly room: HeldRoom
+  readonly partsRoom: HeldRoom
   /** Absent: no upload is paid for at its beginning. */
   readonly paid?: PaidParts
   /** What other machines have accepted; absent: there are none. */
@@ -126,9 +126,9 @@ export class Finishing {
       // It was dropped for another while it waited for its place, or cancelled.
       if (this.host.live(id) !== live) return this.#answerOfEnded(id)
       // What is being put together is not dropped for others; what waits for its place or its next try is.
-      this.parts.room.setBusy(live.holder, true)
+      this.parts.partsRoom.setBusy(live.holder, true)
       const answer = this.#finishClaimed(id, live, uploader, turn).catch(diskAnswer)
-      return answer.finally(() => this.parts.room.setBusy(live.holder, false))
+      return answer.finally(() => this.parts.partsRoom.setBusy(live.holder, false))
     }
     for (;;) {
       const isPaid = this.parts.records.find(id)?.paid?.facts !== undefined

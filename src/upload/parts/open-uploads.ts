@@ -69,15 +69,15 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
   ): LiveUpload {
     const { id, client, paid } = record
     const live = this.#enterAs({ id, client, isPaid: paid !== undefined }, chunks)
-    this.parts.room.setUndecided(live.holder, mayNotBeLost(record))
+    this.parts.partsRoom.setUndecided(live.holder, mayNotBeLost(record))
     return live
   }
 
   /** The payment of an upload was settled. */
   decided(id: string): void {
-    const { records, room } = this.parts
+    const { records, partsRoom } = this.parts
     const [live, record] = [this.#live.get(id), records.find(id)]
-    if (live !== undefined) room.setUndecided(live.holder, record !== undefined && mayNotBeLost(record))
+    if (live !== undefined) partsRoom.setUndecided(live.holder, record !== undefined && mayNotBeLost(record))
   }
 
   #enterAs(
@@ -90,7 +90,7 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
       // What was paid for it becomes credits.
       if (isPaid) void this.track(this.#finishing.giveUp(id).catch(diskAnswer))
     }
-    const holder = this.parts.room.enter({ client, hasPlace: true, isPaid, drop })
+    const holder = this.parts.partsRoom.enter({ client, hasPlace: true, isPaid, drop })
     const seenMs = this.parts.clock.monotonic()
     const kept = { bytes: 0, files: 0 }
     const live: LiveUpload = {
@@ -109,7 +109,7 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
 
   /** So many bytes and files of it are kept, here or elsewhere. */
   #countKept({ holder, kept }: LiveUpload, bytes: number, files: number): void {
-    this.parts.room.grow(holder, bytes - kept.bytes, files - kept.files)
+    this.parts.partsRoom.grow(holder, bytes - kept.bytes, files - kept.files)
     Object.assign(kept, { bytes, files })
   }
 
@@ -128,7 +128,7 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
     }
     const live = this.#live.get(id) ?? this.#enter(record, chunks)
     if (isElsewhere) live.stage = stage
-    this.parts.room.setUndecided(live.holder, mayNotBeLost(record))
+    this.parts.partsRoom.setUndecided(live.holder, mayNotBeLost(record))
     Object.assign(live, { chunks, isElsewhere, seenMs: this.parts.clock.monotonic() })
     this.#countKept(live, chunksSize(chunks), chunks.size)
   }
@@ -160,7 +160,7 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
 
   /** What is not over, the largest first; and how much it is together. */
   listed(max: number): ListedUploads {
-    return { ...listedOf(this.#live, this.parts.records, max), bytes: this.parts.room.bytes }
+    return { ...listedOf(this.#live, this.parts.records, max), bytes: this.parts.partsRoom.bytes }
   }
 
   now(): number {
@@ -173,10 +173,10 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
       readonly id?: string
     },
   ): MultipartRecord | UploadAnswer {
-    const { clock, full, records, room } = this.parts
+    const { clock, noRoomFor, records, partsRoom } = this.parts
     const placed = (): UploadAnswer | undefined =>
-      terms.paid === undefined ? room.placeFor(terms.client) : room.paidPlaceFor(terms.client)
-    const crowded = closedAnswer() ?? full() ?? placed()
+      terms.paid === undefined ? partsRoom.placeFor(terms.client) : partsRoom.paidPlaceFor(terms.client)
+    const crowded = closedAnswer() ?? noRoomFor() ?? placed()
     if (crowded !== undefined) return crowded
     const [id, now] = [terms.id ?? randomUUID(), clock.now()]
     // One whose payment is not decided is looked at again, by whichever machine sweeps.
@@ -236,14 +236,14 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
 
   /** Why so many more bytes would not be taken now. */
   foresee({ holder }: LiveUpload, bytes: number): UploadAnswer | undefined {
-    return this.parts.room.foresee(holder, bytes) ?? this.parts.full(bytes)
+    return this.parts.partsRoom.foresee(holder, bytes) ?? this.parts.noRoomFor(bytes)
   }
 
   /** Counts bytes and files that come or, with less than 0, do not stay. An answer: there is no room for them. */
   occupy({ holder }: LiveUpload, bytes: number, files: number): UploadAnswer | undefined {
-    const { room, full } = this.parts
-    const crowded = bytes > 0 ? (room.roomFor(holder, bytes) ?? full(bytes)) : undefined
-    if (crowded === undefined) room.grow(holder, bytes, files)
+    const { partsRoom, noRoomFor } = this.parts
+    const crowded = bytes > 0 ? (partsRoom.roomFor(holder, bytes) ?? noRoomFor(bytes)) : undefined
+    if (crowded === undefined) partsRoom.grow(holder, bytes, files)
     return crowded
   }
 
@@ -353,7 +353,7 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
   #forget(id: string): void {
     const live = this.#live.get(id)
     if (live === undefined) return
-    this.parts.room.leave(live.holder)
+    this.parts.partsRoom.leave(live.holder)
     this.#live.delete(id)
   }
 

@@ -19,7 +19,7 @@ import type { PartRecords } from './part-records.js'
 import { uploadIdOf } from './upload-secret.js'
 
 export interface PaidPartsParts {
-  readonly payments: Pick<UsdcUploads, 'readPayment' | 'verify' | 'offer' | 'track' | 'purchase'>
+  readonly usdcUploads: Pick<UsdcUploads, 'readPayment' | 'verify' | 'offer' | 'track' | 'purchase'>
   readonly usdc: Pick<UsdcPort, 'finish' | 'outcome'>
   readonly credits: Pick<CreditsPort, 'refund'>
   readonly records: PartRecords
@@ -100,7 +100,7 @@ export class PaidParts {
 
   /** Undefined: it is not to be paid for in USDC. */
   async create(request: Request, beginnings: UploadBeginnings): Promise<UploadAnswer | undefined> {
-    const { payments, itemMaxBytes } = this.parts
+    const { usdcUploads, itemMaxBytes } = this.parts
     const query = new URLSearchParams(request.query)
     const total = query.get('totalBytes')
     if (total === null) return undefined
@@ -113,10 +113,10 @@ export class PaidParts {
     const address = query.get('address') ?? undefined
     if (address !== undefined && !addressShape.test(address))
       return jsonAnswer(400, { error: 'Invalid address' })
-    const brought = payments.readPayment(request, bytes)
+    const brought = usdcUploads.readPayment(request, bytes)
     if (brought !== undefined)
       return 'status' in brought ? brought : this.#paid(brought, size, address, beginnings)
-    const offer = await payments.offer(request, bytes)
+    const offer = await usdcUploads.offer(request, bytes)
     // The payment service sells nothing for USDC: credits pay in the end.
     return offer.status === 404 ? undefined : offer
   }
@@ -127,11 +127,11 @@ export class PaidParts {
     address: string | undefined,
     { client, begin, open }: UploadBeginnings,
   ): Promise<UploadAnswer> {
-    const { records, payments } = this.parts
+    const { records, usdcUploads } = this.parts
     const { bytes } = brought.order
     const id = uploadIdOf(this.parts.secret, brought.name)
     await records.load(id)
-    const purchase = payments.purchase(brought, () => id, { address })
+    const purchase = usdcUploads.purchase(brought, () => id, { address })
     const known = records.find(id)
     if (known !== undefined && known.paid?.bytes !== bytes) return purchase.refuse('used')
     // A payment that has moved stands on the chain with all that was signed: whoever reads it there could bring it again. Its
@@ -146,10 +146,10 @@ export class PaidParts {
       return isOther || isOld || (await open.isUsed(id)) ? begunBefore : this.#created(known)
     }
     if (isOther) return settlementPending
-    const tracked = payments.track(brought)
+    const tracked = usdcUploads.track(brought)
     try {
       // What is paid for makes way only for its like: so nothing begins that no money will follow.
-      const worthless = known === undefined ? await payments.verify(brought, bytes, tracked) : undefined
+      const worthless = known === undefined ? await usdcUploads.verify(brought, bytes, tracked) : undefined
       if (worthless !== undefined) return worthless
       const isKnown = records.find(id) !== undefined
       const undecided = this.#undecidedOf(id, client, open, isKnown)
@@ -172,12 +172,12 @@ export class PaidParts {
   async #settled(
     id: string,
     paid: PaidUpload,
-    purchase: Pick<Purchase, 'settle'>,
+    purchase: Pick<Purchase, 'pay'>,
     undecided: UndecidedPayment,
   ): Promise<UploadAnswer> {
     await this.parts.records.written(id)
     const { clock } = this.parts
-    const facts = await purchase.settle(id).catch((error: unknown) => {
+    const facts = await purchase.pay(id).catch((error: unknown) => {
       undecided.doubtMs = clock.monotonic()
       throw error
     })

@@ -28,7 +28,7 @@ import type { BroughtPayment, TrackedPayment, UsdcUploads } from './usdc-uploads
 
 export interface RawUploadParts extends SingleUploadParts {
   readonly pools: FreePools
-  readonly payments: UsdcUploads
+  readonly usdcUploads: UsdcUploads
   /** Signs with a key that has no other use (item-key.ts). */
   readonly signer: ItemSigner
   /** For bodies that are too large for memory; emptied at each start. */
@@ -93,16 +93,16 @@ export class RawUpload {
 
   /** Reads the head. An answer: it is refused. */
   #wish(request: Request, length: number): RawRequest | UploadAnswer {
-    const { full, itemMaxBytes, payments } = this.parts
-    const noRoom = closedAnswer() ?? full(length)
+    const { noRoomFor, itemMaxBytes, usdcUploads } = this.parts
+    const noRoom = closedAnswer() ?? noRoomFor(length)
     if (noRoom !== undefined) return noRoom
     const tags = wantedTags(request)
     if (typeof tags === 'string') return textAnswer(400, tags)
     const sizeBytes = rawItemBytes(length, encodeTags(tags).length)
     if (sizeBytes > itemMaxBytes) return tooLarge(itemMaxBytes)
-    const brought = payments.readPayment(request, sizeBytes)
+    const brought = usdcUploads.readPayment(request, sizeBytes)
     if (brought === undefined) return { tags, sizeBytes }
-    return 'status' in brought ? brought : { tags, sizeBytes, brought, tracked: payments.track(brought) }
+    return 'status' in brought ? brought : { tags, sizeBytes, brought, tracked: usdcUploads.track(brought) }
   }
 
   /** The number of bytes is known: everything is decided before the first of them is read. */
@@ -122,18 +122,18 @@ export class RawUpload {
    * It must be enough for those that came, and moves whole.
    */
   #streamed(request: Request, wish: RawRequest, uploader: Uploader): BodyPlan {
-    const { payments, pools, itemMaxBytes } = this.parts
+    const { usdcUploads, pools, itemMaxBytes } = this.parts
     const { brought, tracked, sizeBytes: overhead } = wish
     const paying = (sizeBytes: number, { order, ...rest }: BroughtPayment): BroughtPayment => ({
       ...rest,
       order: { ...order, bytes: sizeBytes },
     })
     const paidFor = async (bytes: number): Promise<UploadAnswer | undefined> =>
-      brought && payments.verify(paying(overhead + bytes, brought), overhead + bytes, tracked)
+      brought && usdcUploads.verify(paying(overhead + bytes, brought), overhead + bytes, tracked)
     const most = brought === undefined ? Math.min(pools.rules.itemMaxBytes, itemMaxBytes) : itemMaxBytes
     return {
       closed:
-        brought === undefined ? Promise.resolve(undefined) : payments.verify(brought, overhead, tracked),
+        brought === undefined ? Promise.resolve(undefined) : usdcUploads.verify(brought, overhead, tracked),
       maxBytes: Math.max(0, most - overhead),
       // A small payment must not bring ten gigabytes here.
       ...(brought === undefined ? {} : { closedAt: (bytes) => paidFor(bytes) }),
@@ -160,9 +160,9 @@ export class RawUpload {
     request: Request,
     { sizeBytes, brought, tracked }: RawRequest,
   ): Promise<UploadAnswer | undefined> {
-    const { payments } = this.parts
-    if (brought !== undefined) return payments.verify(brought, sizeBytes, tracked)
-    const offer = await payments.offer(request, sizeBytes)
+    const { usdcUploads } = this.parts
+    if (brought !== undefined) return usdcUploads.verify(brought, sizeBytes, tracked)
+    const offer = await usdcUploads.offer(request, sizeBytes)
     return offer.status === 404 ? freeExhausted(sizeBytes) : offer
   }
 
@@ -239,7 +239,7 @@ export class RawUpload {
 
   #terms(brought: BroughtPayment | undefined, request: string, free: ItemCharge | undefined): AcceptTerms {
     if (brought === undefined) return free === undefined ? {} : { charge: free }
-    return { purchase: this.parts.payments.purchase(brought, () => `raw:${request}`) }
+    return { purchase: this.parts.usdcUploads.purchase(brought, () => `raw:${request}`) }
   }
 
   async #sign(item: RawItem, body: RawBody, uploader: Uploader, terms: AcceptTerms): Promise<UploadAnswer> {

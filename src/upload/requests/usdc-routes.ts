@@ -11,7 +11,7 @@ import { type RawUpload, rawItemBytes } from './raw-upload.js'
 import type { UsdcUploads } from './usdc-uploads.js'
 
 export interface UsdcRoutesParts {
-  readonly signed: UsdcUploads
+  readonly usdcUploads: UsdcUploads
   readonly raw: RawUpload
   readonly usdc?: UsdcPort
   readonly price?: CreditsPort['price']
@@ -27,7 +27,7 @@ const tagBytes = 64
 
 /** Uploads that are paid for in USDC, and what they cost. Each under the names that older and newer clients have for it. */
 export function usdcUploadRoutes({
-  signed,
+  usdcUploads,
   raw,
   usdc,
   price,
@@ -46,7 +46,7 @@ export function usdcUploadRoutes({
         path: `/x402/${family}/signed${network}`,
         summary: 'Takes a signed data item that is paid for in USDC',
         statuses: [...statuses],
-        answer: (request) => signed.receive(request, uploaderOf(request, clients, undefined)),
+        answer: (request) => usdcUploads.receive(request, uploaderOf(request, clients, undefined)),
       },
       {
         method: 'POST',

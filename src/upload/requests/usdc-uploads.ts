@@ -246,8 +246,8 @@ export class UsdcUploads {
       ...(service === undefined ? {} : { service }),
       request: requestOf,
       refuse: (why) => this.#refuse(why, order),
-      settle: (itemId, sale, notAccepted) =>
-        this.#settle({
+      pay: (itemId, sale, notAccepted) =>
+        this.#pay({
           ...order,
           itemId,
           ...more,
@@ -273,7 +273,7 @@ export class UsdcUploads {
     return this.#offer(asker, { bytes, resource, mimeType, fault })
   }
 
-  async #settle(order: UsdcOrder): ReturnType<Purchase['settle']> {
+  async #pay(order: UsdcOrder): ReturnType<Purchase['pay']> {
     const paid = await this.parts.usdc?.pay(order)
     if (paid === undefined) return { answer: notTaken, isOpen: false }
     // Nobody knows whether the order arrived.

@@ -33,7 +33,7 @@ export class DiskRoom {
   }
 
   /** The refusal for uploaders; undefined where there is room for this many more bytes. */
-  full(bytes = 0): UploadAnswer | undefined {
+  noRoomFor(bytes = 0): UploadAnswer | undefined {
     return this.leftBytes >= bytes ? undefined : fullDisk
   }
 }

@@ -193,7 +193,7 @@ function accepting(rows: Promise<boolean>, listed: Promise<void>) {
   return {
     settled,
     logged,
-    answer: acceptance.accept(accepted, { ...noCharge, winc: '7' }, undefined, { done: undefined }),
+    answer: acceptance.accept(accepted, { ...noCharge, winc: '7' }, undefined, { answerFields: undefined }),
   }
 }
 

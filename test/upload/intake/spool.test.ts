@@ -41,7 +41,7 @@ t.test('pieces are written in the order in which they came, however slow the dis
     const piece = Buffer.alloc(4)
     for (let number = 0; number < 100; number += 1) {
       piece.writeUInt32BE(number)
-      if (!spool.write(piece)) isPaused = true
+      if (spool.write(piece) === 'behind') isPaused = true
       // Some more may come after a pause, and some come when it is over.
       if (isPaused && random() < 0.7) await pause(random() * 2)
     }
@@ -110,7 +110,7 @@ t.test('what a full disk does not take is in memory no more, and is refused', as
   t.match(spool.refusal, { refused: 'busy' })
   const large = new Spool(log, () => undefined)
   large.write(Buffer.alloc(50_000))
-  large.write(Buffer.alloc(2_000_000))
+  t.match(large.write(Buffer.alloc(2_000_000)), { refused: 'busy' })
   t.match(large.refusal, { refused: 'busy' })
   large.spill()
   t.equal(large.memoryBytes, 0)
@@ -158,7 +158,7 @@ t.test('a disk that gets full in the middle is said so, and leaves nothing behin
 t.test('uploads stop before the disk is full, by what is there and by what would come', async (t) => {
   const folder = t.testdir()
   const room = (minBytes: number): DiskRoom => new DiskRoom(folder, minBytes, systemClock)
-  t.equal(room(0).full(), undefined)
-  t.match(room(0).full(2 ** 60), { status: 503, text: /nearly full/, lines: /Retry-After: 60/ })
-  t.match(room(2 ** 60).full(), { status: 503 })
+  t.equal(room(0).noRoomFor(), undefined)
+  t.match(room(0).noRoomFor(2 ** 60), { status: 503, text: /nearly full/, lines: /Retry-After: 60/ })
+  t.match(room(2 ** 60).noRoomFor(), { status: 503 })
 })

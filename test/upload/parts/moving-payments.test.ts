@@ -38,7 +38,7 @@ function sceneOf(t: Test): Scene {
     now: () => scene.aheadMs,
     monotonic: () => systemClock.monotonic() + scene.aheadMs,
   }
-  const payments = {
+  const usdcUploads = {
     readPayment: ({ path, header }: Request) => ({
       name: path,
       signed: header('x-payment'),
@@ -46,14 +46,14 @@ function sceneOf(t: Test): Scene {
     }),
     track: () => ({ end: () => undefined, countFor: () => true, expired: new Promise(() => undefined) }),
     verify: async () => undefined,
-    purchase: ({ signed }: { readonly signed: string }): Pick<Purchase, 'settle' | 'signed' | 'refuse'> => ({
+    purchase: ({ signed }: { readonly signed: string }): Pick<Purchase, 'pay' | 'signed' | 'refuse'> => ({
       signed,
-      settle: (id) => scene.collected(id),
+      pay: (id) => scene.collected(id),
       refuse: async () => jsonAnswer(402, {}),
     }),
-  } as unknown as PaidPartsParts['payments']
+  } as unknown as PaidPartsParts['usdcUploads']
   const paid = new PaidParts({
-    payments,
+    usdcUploads,
     usdc: {
       outcome: async () => scene.outcome,
       finish: async () => ({ status: 'confirmed', winc: '0', refundWinc: '0' }),

@@ -86,7 +86,7 @@ async function scene(
   const uploads = new Uploads(environment)
   before({ uploads })
   const money = new PaidParts({
-    payments: {} as PaidPartsParts['payments'],
+    usdcUploads: {} as PaidPartsParts['usdcUploads'],
     usdc: {
       outcome: async () => ({ paid: false, state: 'open' }),
       finish: async ({ bytes }) => {
@@ -117,13 +117,13 @@ async function scene(
     itemLog: log,
     itemMaxBytes: 1e9,
     blockedOwners: new Set(),
-    full: () => undefined,
+    noRoomFor: () => undefined,
     arriving: new HeldRoom({ ...sharesOfRequests, disk }),
     memory: new HeldMemory(1e9),
     uploads,
     records,
     files,
-    room: new HeldRoom({ ...sharesOfParts, placesMax: 10, maxBytes: 1e12, disk }),
+    partsRoom: new HeldRoom({ ...sharesOfParts, placesMax: 10, maxBytes: 1e12, disk }),
     paid: money,
     clock,
     logger: silentLog,
