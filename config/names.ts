@@ -190,7 +190,7 @@ interface Given {
   readonly order: readonly string[]
 }
 
-/** What contradicts itself. `hasHosts`: there are root hosts, set or by default. */
+/** What contradicts itself. `isDevnet`: there are root hosts without a setting. */
 export function nameContradictions(given: Given, isDevnet: boolean): string[] {
   const { rootHosts, apexId, apexNames, order } = given
   const wrong: string[] = []

@@ -600,6 +600,36 @@ t.test('every file that a comment of the source names exists', (t) => {
   t.end()
 })
 
+t.test('every name of the program that a comment has in backticks exists', (t) => {
+  /** Of others: arbundles, GraphQL. */
+  const foreign = new Set(['processStream', 'ExecuteRequest'])
+  const commentShape = /\/\*\*?[\s\S]*?\*\/|(?<!:)\/\/.*/g
+  const all = [...everything, ...sources('native', /\.(cc|h)$/)].map(({ text }) =>
+    text.replace(commentShape, ''),
+  )
+  const words = new Set(all.flatMap((text) => text.match(/[A-Za-z_]\w*/g) ?? []))
+  const declaring = new Map<string, string[]>()
+  for (const text of all)
+    for (const [, name = ''] of text.matchAll(/(?:class|interface|type|const|function) (\w+)/g))
+      declaring.set(name, [...(declaring.get(name) ?? []), text])
+  const isWord = (name: string): boolean => words.has(name) || foreign.has(name)
+  const isMember = (owner: string, member: string): boolean =>
+    declaring.get(owner)?.some((text) => new RegExp(`(?<!\\w)${member}(?!\\w)`).test(text)) !== false
+  t.notOk(isMember('Router', 'noSuchMember'))
+  const wrong = program.flatMap(({ path, text }) => {
+    const comments = (text.match(commentShape) ?? []).join('\n')
+    return [...comments.matchAll(/`#?([A-Za-z]\w*)(?:\.#?([A-Za-z]\w*))?`/g)]
+      .filter(([, owner = '', member]) =>
+        member === undefined
+          ? /[a-z][A-Z]|^[A-Z][a-z]/.test(owner) && !/\W/.test(owner) && !isWord(owner)
+          : /^[A-Z]/.test(owner) && !isMember(owner, member),
+      )
+      .map(([found]) => `${path}: ${found}`)
+  })
+  t.strictSame(wrong, [])
+  t.end()
+})
+
 t.test('the tests that are run once more in another way exist', async (t) => {
   const text = ['.ci/run', 'test/sanitized.mjs']
     .map((path) => readFileSync(join(root, path), 'utf8'))

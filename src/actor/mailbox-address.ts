@@ -68,18 +68,22 @@ function hearFrom<Word>(port: MessagePort, hear: (word: Word) => void): void {
   })
 }
 
+/** What the caller's side of a port may do besides. */
+interface AddressOptions<Event> {
+  /** Receives the broadcasts of the actor. */
+  readonly hear?: (event: Event) => void
+  /** Messages of one turn go together. */
+  readonly isBatched?: boolean
+}
+
 /**
- * The caller's side of a port to an actor on another thread.
- *
- * `mailboxMax` bounds the messages under way from this side; messages without an answer count until the actor's next answer or
- * acknowledgement, which come once a turn. `hear` receives the broadcasts of the actor. `isBatched`: messages of one turn go
- * together.
+ * The caller's side of a port to an actor on another thread. `mailboxMax` bounds the messages under way from this side. Messages
+ * without an answer count until the actor's next answer or acknowledgement, which come once a turn.
  */
 export function addressOf<Request, Reply, Event = never>(
   port: MessagePort,
   mailboxMax: number,
-  hear?: (event: Event) => void,
-  isBatched = false,
+  { hear, isBatched = false }: AddressOptions<Event> = {},
 ): Address<Request, Reply> {
   const outgoing = new Outgoing<Envelope<Request>>(port, isBatched)
   const waiting = new Map<number, (reply: Reply | Refusal) => void>()
@@ -127,11 +131,18 @@ export interface Caller<Event> {
   hear(event: Event): void
 }
 
+/** What the actor's side of a port may do besides. */
+interface AnswerOptions<Reply> {
+  /** What of a reply is not copied, but moved to the caller. */
+  readonly movesOf?: (reply: Reply | Refusal) => readonly TransferListItem[]
+  /** Replies and events of one turn go together. */
+  readonly isBatched?: boolean
+}
+
 /**
  * Answers what comes in on `port`. `handle` may return a promise: messages are then answered as they finish, so an actor
  * that must work strictly in order awaits inside. A handler that throws is a bug: the error is rethrown and ends the
- * thread, and the supervisor ends the process. `movesOf` names what of a reply is not copied but moved to the caller.
- * `isBatched`: replies and events of one turn go together.
+ * thread, and the supervisor ends the process.
  */
 export function answer<Request, Reply, Event = never>(
   port: MessagePort,
@@ -139,8 +150,7 @@ export function answer<Request, Reply, Event = never>(
     message: Request,
     caller: Caller<Event>,
   ) => Reply | Refusal | undefined | Promise<Reply | Refusal | undefined>,
-  movesOf: (reply: Reply | Refusal) => readonly TransferListItem[] = () => [],
-  isBatched = false,
+  { movesOf = () => [], isBatched = false }: AnswerOptions<Reply> = {},
 ): Caller<Event> {
   const outgoing = new Outgoing<Answer<Reply> | Broadcast<Event> | { handled: number }>(port, isBatched)
   const caller: Caller<Event> = { hear: (event) => outgoing.post({ event }) }

@@ -21,7 +21,7 @@ export interface Payer {
 /**
  * Asks, pays the offer of a 402 and asks again. The signed payment is remembered under `key` before it is sent, and a repetition,
  * also one by a later process, sends the same payment: it can be settled once only. It is forgotten when it was
- * accepted, by the caller (`forgetPayment`) once the answer is safe, and when it is not valid any more.
+ * accepted, by the caller once the answer is safe, and when it is not valid any more.
  */
 export async function askPaid(
   service: RemoteService,

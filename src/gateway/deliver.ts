@@ -196,7 +196,7 @@ export class Delivery {
       return
     }
     const outcome = admitExchange(this.parts.admission, exchange, planned.bytes, entry.contentType)
-    // No closure where the outcome is no promise: this runs for every request.
+    // As `#whenJudged`, without a closure where the outcome is no promise: this runs for every request.
     if (!(outcome instanceof Promise)) this.#sendStored(exchange, found, planned, outcome)
     else
       this.run(
@@ -230,7 +230,7 @@ export class Delivery {
     if (planned.variant === 'refused') this.#refusePlan(exchange, planned)
     else if (planned.bytes > 0) return false
     else {
-      const go = (outcome: Grant | Denial): void => {
+      const sendKnown = (outcome: Grant | Denial): void => {
         const grant = this.#granted(exchange, outcome)
         if (grant === undefined) return
         const head = this.#heads.headOf(exchange, entry, planned, grant)
@@ -239,7 +239,11 @@ export class Delivery {
           source: 'catalog',
         })
       }
-      this.#when(exchange, admitExchange(this.parts.admission, exchange, 0, entry.contentType), go)
+      this.#whenJudged(
+        exchange,
+        admitExchange(this.parts.admission, exchange, 0, entry.contentType),
+        sendKnown,
+      )
     }
     return true
   }
@@ -270,12 +274,16 @@ export class Delivery {
       closeOpened(exchange)
       return false
     }
-    const go = (outcome: Grant | Denial): void => {
+    const goOn = (outcome: Grant | Denial): void => {
       const grant = this.#granted(exchange, outcome)
       if (grant !== undefined)
         this.#sendOpened(exchange, opened, planned, grant, { attributes, digest, hashed, boundary })
     }
-    this.#when(exchange, admitExchange(this.parts.admission, exchange, planned.bytes, typeOf(attributes)), go)
+    this.#whenJudged(
+      exchange,
+      admitExchange(this.parts.admission, exchange, planned.bytes, typeOf(attributes)),
+      goOn,
+    )
     return true
   }
 
@@ -339,13 +347,14 @@ export class Delivery {
     answerText(this.parts.requestLog, exchange, { status, text, lines }, { fault: 'client' })
   }
 
-  #when(
+  /** Goes on when it is known whether the answer may be sent: at once where the buckets are in memory. */
+  #whenJudged(
     exchange: Exchange,
     outcome: ReturnType<typeof admitExchange>,
-    send: (outcome: Grant | Denial) => void,
+    goOn: (outcome: Grant | Denial) => void,
   ): void {
-    if (outcome instanceof Promise) this.run(exchange, outcome.then(send))
-    else send(outcome)
+    if (outcome instanceof Promise) this.run(exchange, outcome.then(goOn))
+    else goOn(outcome)
   }
 
   /** Undefined: the exchange was answered, because it was denied or the client left meanwhile; the content is closed. */

@@ -11,7 +11,7 @@ import { folders } from '../threads/folders.js'
 import type { SharedMemory } from '../threads/shared-memory.js'
 import { sharedMemory } from './allocate-memory.js'
 import { claimDataFolder } from './data-folder.js'
-import { catalogThread } from './threads.js'
+import { catalogThread } from './thread-options.js'
 
 /** Requests that may wait for the keeper. */
 const mailboxMax = 64

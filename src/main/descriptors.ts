@@ -65,8 +65,11 @@ export interface DescriptorConfig {
   readonly usesSwarm: boolean
 }
 
-/** The settings, reduced to what so many descriptors allow. */
-export function fitted(config: Config, shares: Descriptors | undefined): Config {
+/**
+ * The settings with `server.requestsMax`, `retrieval.fetchesMax` and `retrieval.chunkReadAhead` reduced to what the descriptors
+ * of this process allow. All threads are started with the result.
+ */
+export function withinDescriptors(config: Config, shares: Descriptors | undefined): Config {
   if (shares === undefined) return config
   const { fetchesMax, socketsMax } = shares
   const { server, retrieval } = config

@@ -18,8 +18,8 @@ export function sharesOf(sizeBytes: number): DiskShares {
   return { sizeBytes, freeMinBytes: Math.floor(freeMinBytes), segmentMaxBytes: sizeBytes / segmentShare }
 }
 
-/** What the settings want, as far as the disk has it. */
-export function fittedToDisk(config: Config, { sizeBytes }: DiskShares): Config {
+/** The settings with `retrieval.cacheMaxBytes` reduced to a share of the disk. All threads are started with the result. */
+export function withinDisk(config: Config, { sizeBytes }: DiskShares): Config {
   const cacheMaxBytes = Math.min(config.retrieval.cacheMaxBytes, Math.floor(sizeBytes * cacheShare))
   return { ...config, retrieval: { ...config.retrieval, cacheMaxBytes } }
 }

@@ -21,7 +21,7 @@ import { found, urlOf } from './ports.js'
 import { queryThreads } from './query-threads.js'
 import type { RunningThreads } from './running-threads.js'
 import { hasUploads } from './start-upload.js'
-import { catalogThread, moderationThread } from './threads.js'
+import { catalogThread, moderationThread } from './thread-options.js'
 import { gatewayTls, type TlsPlaces } from './tls-place.js'
 import { webhookOptions } from './webhook-options.js'
 

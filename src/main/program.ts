@@ -24,9 +24,9 @@ import type { SharedMemory } from '../threads/shared-memory.js'
 import { adminKey } from './admin-key-file.js'
 import { sharedMemory } from './allocate-memory.js'
 import { claimDataFolder } from './data-folder.js'
-import { descriptorLimit, fitted, shareDescriptors } from './descriptors.js'
+import { descriptorLimit, shareDescriptors, withinDescriptors } from './descriptors.js'
 import type { SeededSite, seedSite } from './devnet-site.js'
-import { diskShares, fittedToDisk, sayShares } from './disk-shares.js'
+import { diskShares, sayShares, withinDisk } from './disk-shares.js'
 import { type GatewayPlace, gatewayServiceOf } from './gateway-service.js'
 import { keepHistory } from './history.js'
 import { lyingGateways } from './lying-gateways.js'
@@ -38,7 +38,7 @@ import { RunningThreads } from './running-threads.js'
 import { clusterOf } from './start-cluster.js'
 import { type PaymentPlace, paymentServiceOf } from './start-payment.js'
 import { type UploadPlace, uploadServiceOf } from './start-upload.js'
-import { devnetThread, tryKey } from './threads.js'
+import { devnetThread, tryKey } from './thread-options.js'
 import { type TlsPlaces, tlsPlaces } from './tls-place.js'
 import { watchdogPart } from './watch.js'
 
@@ -203,7 +203,7 @@ function prepared(given: Config, log: Log): { readonly config: Config; readonly 
   giveMemoryBack(given.server.idleMemorySeconds)
   const descriptors = descriptorsOf(given, log)
   const { root } = folders(given)
-  const config = fittedToDisk(fitted(given, descriptors), diskShares(root))
+  const config = withinDisk(withinDescriptors(given, descriptors), diskShares(root))
   const shared = sharedMemory(config, descriptors)
   sayShares(root, shared.disk, shared.segments?.shape.segmentBytes ?? 0, log)
   return { config, shared }

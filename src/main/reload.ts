@@ -23,14 +23,10 @@ export interface ReloadOutcome {
   readonly isOtherCertificate: boolean
 }
 
-/** The settings of one kind of thread reach the threads of these files of `workers/`; some have orders for the operator. */
-const readers: Readonly<Record<string, { readonly kind: ThreadKind; readonly hasOrders: boolean }>> = {
-  admission: { kind: 'admission', hasOrders: false },
-  edge: { kind: 'edge', hasOrders: true },
-  cashier: { kind: 'cashier', hasOrders: false },
-  upload: { kind: 'upload', hasOrders: true },
-  payment: { kind: 'payment', hasOrders: true },
-}
+/** The kinds of threads that use new settings, each by the file of `workers/` that has its name. */
+const usingKinds: readonly ThreadKind[] = ['admission', 'edge', 'cashier', 'upload', 'payment']
+/** Those that have orders for the operator: they get the key that opens these. */
+const operatedKinds: ReadonlySet<ThreadKind> = new Set(['edge', 'upload', 'payment'])
 
 type Values = Readonly<Record<string, unknown>>
 
@@ -138,10 +134,10 @@ export class Reloading {
 
   #tell(): void {
     const { threads, live } = this.parts
-    for (const [file, { kind, hasOrders }] of Object.entries(readers)) {
+    for (const kind of usingKinds) {
       const settings = settingsOf(live.config, kind)
-      const news: SettingsNews<ThreadKind> = { settings, ...(hasOrders ? { adminKey: live.key } : {}) }
-      threads.tell(file, 'settings', news)
+      const opening = operatedKinds.has(kind) ? { adminKey: live.key } : {}
+      threads.tell(kind, 'settings', { settings, ...opening } satisfies SettingsNews<ThreadKind>)
     }
     const { logLevel } = live.config.server
     threads.setLogLevel(logLevel)

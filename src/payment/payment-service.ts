@@ -53,19 +53,19 @@ const forgetEveryMs = 60_000
 const settleEveryMs = 60_000
 const quotesEveryMs = 3600_000
 /**
- * A signature takes up to half a millisecond. Networks with few of them get their turns (`Turns`) whatever all others send,
+ * A signature takes up to half a millisecond. Networks with few of them get their turns (`RequestTurns`) whatever others send,
  * so the bound of all together only bounds the table.
  */
 const signedRequests = { windowMs: 1000, each: 100, all: 20_000 }
 /** A card payment that was begun takes 2 KiB of the ledger for some hours, and a session of the provider. */
-const keptAnswers = { windowMs: 60_000, each: 60, all: 20_000 }
+const recordedAnswers = { windowMs: 60_000, each: 60, all: 20_000 }
 
 /** Bounds of requests, each with counters of its own. */
 function callLimits(clock: Clock): CallLimits {
   return {
     signed: new RateWindow(signedRequests, clock),
     turns: new RequestTurns(clock),
-    recorded: new RateWindow(keptAnswers, clock),
+    recorded: new RateWindow(recordedAnswers, clock),
   }
 }
 
@@ -125,7 +125,7 @@ export class PaymentService {
   #startTimers(clock: Clock, recheckMs: number, owned: OwnedPayments): readonly Timer[] {
     return [
       clock.every(expireEveryMs, () => this.#background('expiry', this.#expire())),
-      ...this.#waiting().map((look) => {
+      ...this.#rechecks().map((look) => {
         const inTurn = oneAtATime(look)
         return clock.every(recheckMs, () => this.#background('recheck', inTurn()))
       }),
@@ -205,12 +205,12 @@ export class PaymentService {
 
   /** Looks at everything that waits for others: payments on chains, purchases of names. Resolves with how much changed. */
   async recheck(): Promise<number> {
-    const changed = await Promise.all(this.#waiting().map((look) => look()))
+    const changed = await Promise.all(this.#rechecks().map((look) => look()))
     return changed.reduce((sum, one) => sum + one, 0)
   }
 
-  /** What waits for others, each for its own: a slow node of one chain delays no other chain and no name. */
-  #waiting(): readonly (() => Promise<number>)[] {
+  /** A look for each chain, and one for names: a slow node of one chain delays no other chain and no name. */
+  #rechecks(): readonly (() => Promise<number>)[] {
     const ofChains = this.#topUps.chains.map((chain) => () => this.#topUps.recheck(chain))
     const names = this.#names
     if (names === undefined) return ofChains

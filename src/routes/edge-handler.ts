@@ -31,22 +31,14 @@ import { ManifestHandler } from './manifest-handler.js'
 import { NameHandler } from './name-handler.js'
 import { TextHandler } from './text-handler.js'
 
-/** The request handler of one edge thread. */
-export interface RequestHandler {
-  /** Answers. Ends the reply exactly once, now or later; content in memory is out when this returns. Throws on a bug
-   * that came after the head: the socket must be closed then. */
-  handle(request: Request, reply: Reply): void
-  /** Tells the keeper what was served last. Call it when no exchange is left. */
-  close(): void
-}
-
 /** What answers by the host of a request, before its path counts. */
 interface ByHost {
   readonly rules: HostRules
   readonly route: NameHandler
 }
 
-class EdgeHandler implements RequestHandler {
+/** The handler of all requests of one edge thread. */
+export class EdgeHandler {
   readonly #requestLog: RequestLog
   readonly #delivery: Delivery
   readonly #contentHandler: ContentHandler
@@ -125,6 +117,10 @@ class EdgeHandler implements RequestHandler {
     this.#caching = `public, max-age=${options.cache.defaultSeconds}`
   }
 
+  /**
+   * Answers. Ends the reply exactly once, now or later; content in memory is out when this returns. Throws on a bug that came
+   * after the head: the socket must be closed then.
+   */
   handle(request: Request, reply: Reply): void {
     request.home = this.#home
     if (request.method === 'OPTIONS') {
@@ -156,6 +152,7 @@ class EdgeHandler implements RequestHandler {
     this.#byRoute(this.#open(request, reply, route?.family ?? 'other'), route)
   }
 
+  /** Reports to the catalog's keeper what was served last. Call it when no exchange is left. */
   close(): void {
     this.#touches.close()
     this.#locator.close()
@@ -249,9 +246,4 @@ class EdgeHandler implements RequestHandler {
     const lower = path.toLowerCase()
     return this.#uncached.some((start) => lower.startsWith(start)) ? 'no-store' : this.#caching
   }
-}
-
-/** Builds the gateway of one edge thread. */
-export function createEdgeHandler(parts: GatewayParts): RequestHandler {
-  return new EdgeHandler(parts)
 }

@@ -63,12 +63,10 @@ export async function openEdgeContent(given: EdgeGiven, tools: EdgeTools): Promi
   const catalog = new IndexedCatalog(places.catalog, generations, index, () => environment)
   const keeper = addressOf<CatalogRequest, CatalogReply>(ports.catalog, mailboxMax)
   const progress = new ProgressListener(new ProgressTable(memory.progress))
-  const fetcher = addressOf<SourceRequest, SourceReply, SourceProgress>(
-    ports.source,
-    mailboxMax,
-    progress.hear,
-    true,
-  )
+  const fetcher = addressOf<SourceRequest, SourceReply, SourceProgress>(ports.source, mailboxMax, {
+    hear: progress.hear,
+    isBatched: true,
+  })
   const store = openStore(given)
   const blocks = new ModerationStore(places.moderation)
   const list = new FilteredBlockList(new BlockFilter(memory.filter), blocks, log)

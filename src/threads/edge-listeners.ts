@@ -5,13 +5,14 @@ import { responseCacheOptions } from '../gateway/cache-filler.js'
 import { type Handler, type ServeOptions, type Server, securely, serve } from '../http/listen.js'
 import type { CacheLimits, ResponseCacheOptions } from '../http/response-cache.js'
 import { type ConsoleHandlerParts, consoleHandler } from '../routes/console-handler.js'
+import type { EdgeHandler } from '../routes/edge-handler.js'
 import { httpsRedirect } from '../routes/https-redirect.js'
 import type { Route } from '../serving/route.js'
 import type { EdgeGiven } from './edge-given.js'
 import { logsThrows, type ServiceListeners, serviceListeners } from './service-listeners.js'
 
 export interface EdgeListening extends Pick<ConsoleHandlerParts, 'meters' | 'clock'> {
-  readonly gateway: { readonly handle: Handler }
+  readonly edgeHandler: Pick<EdgeHandler, 'handle'>
   readonly log: Log
   /** Hears of requests that the listener answered by itself. */
   readonly resources: SampleRings
@@ -37,9 +38,9 @@ export interface EdgeListeners extends ServiceListeners {
 
 /** The listeners in front of a gateway: plain HTTP, HTTPS, the one that redirects to it, and those of the console. */
 export function edgeListeners(given: EdgeListening): EdgeListeners {
-  const { gateway, log, resources, responseCache, tls } = given
+  const { edgeHandler, log, resources, responseCache, tls } = given
   const onThrow = logsThrows(log)
-  const handler: Handler = (request, reply) => gateway.handle(request, reply)
+  const handler: Handler = (request, reply) => edgeHandler.handle(request, reply)
   const options = { onThrow, ...given.serve }
   const { maxBytes, ...shared } = responseCache
   const server = serve(handler, { ...options, ...responseCacheOptions(maxBytes, log, resources, shared) })
@@ -78,13 +79,13 @@ export function edgeListeners(given: EdgeListening): EdgeListeners {
  * `https`.
  */
 function serveTls(
-  { gateway, log, resources, responseCache }: EdgeListening,
+  { edgeHandler, log, resources, responseCache }: EdgeListening,
   options: ServeOptions,
   { group, ...place }: NonNullable<EdgeGiven['tls']>,
 ): Server {
   const { maxBytes, ...shared } = responseCache
   const cache = responseCacheOptions(maxBytes, log, resources, { ...shared, group: new Int32Array(group) })
-  return serve((request, reply) => gateway.handle(request, reply), {
+  return serve((request, reply) => edgeHandler.handle(request, reply), {
     ...options,
     ...securely(place),
     ...cache,

@@ -3,7 +3,7 @@ import type { OpenThread } from '../actor/run-thread.js'
 import type { GatewayParts } from '../gateway/gateway-parts.js'
 import { socketUsage } from '../http/listen.js'
 import { openNames } from '../names/open-names.js'
-import { createEdgeHandler, type RequestHandler } from '../routes/edge-handler.js'
+import { EdgeHandler } from '../routes/edge-handler.js'
 import { paceOf } from './client-options.js'
 import { openEdgeAdmission } from './edge-admission.js'
 import { openEdgeContent } from './edge-content.js'
@@ -33,8 +33,8 @@ export async function openEdge(given: EdgeGiven): Promise<OpenThread> {
     hosts: hostOptions(settings, serve.port),
   }
   const routes = edgeRoutes(parts)
-  const gateway = createEdgeHandler(gatewayParts(parts, routes))
-  const listeners = listenersOf(parts, gateway, routes)
+  const edgeHandler = new EdgeHandler(gatewayParts(parts, routes))
+  const listeners = listenersOf(parts, edgeHandler, routes)
   await listeners.listening
   return {
     ready: { port: listeners.port },
@@ -53,7 +53,7 @@ export async function openEdge(given: EdgeGiven): Promise<OpenThread> {
     },
     async close() {
       await listeners.close(settings.server.drainMs)
-      gateway.close()
+      edgeHandler.close()
       await routes.close()
       await names.close()
       await admission.close()
@@ -95,13 +95,13 @@ function gatewayParts(
   }
 }
 
-function listenersOf(parts: EdgeParts, gateway: RequestHandler, { console }: EdgeRoutes): EdgeListeners {
+function listenersOf(parts: EdgeParts, edgeHandler: EdgeHandler, { console }: EdgeRoutes): EdgeListeners {
   const { given, tools, admission } = parts
   const { settings, memory, serve } = given
   const { gate, clientOf } = admission
   const { signer } = tools
   return edgeListeners({
-    gateway,
+    edgeHandler,
     ...tools,
     serve: { ...paceOf(settings), ...connectionsOf(given), ...serve, clientOf },
     responseCache: {

@@ -62,7 +62,7 @@ export function openQuery({ settings, memory, row, nodes }: QueryGiven): OpenThr
         port,
         ({ request, client, place }) =>
           queries.scheduler.ask(request, client, () => Atomics.load(left, place) !== 0),
-        movedOf,
+        { movesOf: movedOf },
       )
     },
     async close() {

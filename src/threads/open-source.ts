@@ -148,8 +148,7 @@ function hear(port: MessagePort, fetcher: Fetcher, tier: ContentTier | undefined
     port,
     (message, from) =>
       message.kind === 'object-store' ? answerTier(tier, message) : fetcher.handle(message, from),
-    () => [],
-    true,
+    { isBatched: true },
   )
   port.on('close', () => fetcher.forget(caller))
 }

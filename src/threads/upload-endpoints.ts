@@ -119,7 +119,11 @@ export function openUploadEndpoints(parts: UploadEndpointsParts): UploadEndpoint
     usdc === undefined || credits === undefined
       ? undefined
       : new PaidParts({ ...parts, usdcUploads, usdc, credits, records })
-  const partsRoom = new HeldRoom({ ...sharesOfParts, maxBytes: partsMaxBytes, disk: isHere ? disk : elsewhere })
+  const partsRoom = new HeldRoom({
+    ...sharesOfParts,
+    maxBytes: partsMaxBytes,
+    disk: isHere ? disk : elsewhere,
+  })
   const open = new OpenUploads({
     ...taking,
     uploads,

@@ -16,7 +16,7 @@ function pair(mailboxMax: number, heard: string[] = []) {
     return value * 2
   })
   return {
-    address: addressOf<Ask, number, string>(port1, mailboxMax, (event) => heard.push(event)),
+    address: addressOf<Ask, number, string>(port1, mailboxMax, { hear: (event) => heard.push(event) }),
     caller,
     seen,
     port1,
@@ -84,8 +84,8 @@ t.test('batched replies of one turn of the loop go together, also from callbacks
   }
   const answers: ((reply: number) => void)[] = []
   const wait = (): Promise<number> => new Promise((resolve) => answers.push(resolve))
-  answer<number, number>(port2, wait, () => [], true)
-  const address = addressOf<number, number>(port1, 100, undefined, true)
+  answer<number, number>(port2, wait, { isBatched: true })
+  const address = addressOf<number, number>(port1, 100, { isBatched: true })
   const replies = Promise.all(Array.from({ length: 20 }, (_, at) => address.ask(at)))
   await eventually('all answers', () => answers.length === 20)
   for (const [at, give] of answers.entries()) setImmediate(() => give(at))

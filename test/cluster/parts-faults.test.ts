@@ -145,11 +145,11 @@ t.test('bounds count what others have', postgresAbsent, async (t) => {
   t.equal((await sendPart(other, id, partBytes, bytes)).status, 200)
   await eventually(
     'both count both',
-    async () => one.room.bytes === 2 * partBytes && other.room.bytes === 2 * partBytes,
+    async () => one.partsRoom.bytes === 2 * partBytes && other.partsRoom.bytes === 2 * partBytes,
   )
   const more3 = await begun(other)
   t.equal((await sendPart(other, more3, 0, bytes)).status, 429, 'a quarter of all is of one address')
-  await eventually('places, too', async () => one.room.places === 2 && other.room.places === 2)
+  await eventually('places, too', async () => one.partsRoom.places === 2 && other.partsRoom.places === 2)
 })
 
 t.test(

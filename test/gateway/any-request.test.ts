@@ -14,7 +14,7 @@ import { tagOf } from '../../src/format/tag.js'
 import { type GatewayParts, gatewayDefaults } from '../../src/gateway/gateway-parts.js'
 import type { Head, Piece, Reply, Request } from '../../src/http/exchange.js'
 import { writeHead } from '../../src/http/write-head.js'
-import { createEdgeHandler } from '../../src/routes/edge-handler.js'
+import { EdgeHandler } from '../../src/routes/edge-handler.js'
 import type { Route } from '../../src/serving/route.js'
 import { stampOf } from '../../src/store/file-stamp.js'
 import type { FileContent } from '../../src/store/mapped.js'
@@ -104,8 +104,8 @@ const parts: GatewayParts = {
   options: gatewayDefaults,
   routes: [routed('/for-all'), routed('/for-operators', { isForOperators: true })],
 }
-const gateway = createEdgeHandler(parts)
-const shown = createEdgeHandler({ ...parts, options: { ...gatewayDefaults, operatorsOverTls: true } })
+const gateway = new EdgeHandler(parts)
+const shown = new EdgeHandler({ ...parts, options: { ...gatewayDefaults, operatorsOverTls: true } })
 t.teardown(() => shown.close())
 t.teardown(() => gateway.close())
 

@@ -13,7 +13,7 @@ import type { Id } from '../../src/format/id.js'
 import { type GatewayParts, gatewayDefaults, type Transfers } from '../../src/gateway/gateway-parts.js'
 import type { GatewayOptions } from '../../src/gateway/gateway-rules.js'
 import type { CacheLimits } from '../../src/http/response-cache.js'
-import { createEdgeHandler } from '../../src/routes/edge-handler.js'
+import { EdgeHandler } from '../../src/routes/edge-handler.js'
 import type { ClientOf } from '../../src/serving/in-slot.js'
 import type { Route } from '../../src/serving/route.js'
 import type { ManifestPacker } from '../../src/source/keeping/manifest-packer.js'
@@ -130,7 +130,7 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
   const key = loadSigningKey({ keyFile: `${below.path}/key.pem` })
   const own = createSigner(key, { bindRequest: true })
   const transfers = edge.transfers
-  const gateway = createEdgeHandler({
+  const gateway = new EdgeHandler({
     catalog: below.catalog,
     keeper: below.keeper,
     transfers,
@@ -152,7 +152,7 @@ export async function stage(given: StageOptions = {}): Promise<Stage> {
   const listening = async (responseCache: Parameters<typeof edgeListeners>[0]['responseCache']) => {
     const onThrow = (error: unknown): unknown => thrown.push(error)
     const listeners = edgeListeners({
-      gateway,
+      edgeHandler: gateway,
       meters,
       log: silentLog,
       clock: systemClock,

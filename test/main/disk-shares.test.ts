@@ -1,6 +1,6 @@
 import t from 'tap'
 import { readConfig } from '../../config/read.js'
-import { diskShares, fittedToDisk, sayShares, sharesOf } from '../../src/main/disk-shares.js'
+import { diskShares, sayShares, sharesOf, withinDisk } from '../../src/main/disk-shares.js'
 import { sharedSegments } from '../../src/main/segments.js'
 import { SegmentMarks } from '../../src/store/segments/segment-marks.js'
 
@@ -15,7 +15,7 @@ t.test('a disk is shared out by its size', async (t) => {
     [2 ** 20, 1024, 256],
   ] as const) {
     const shares = sharesOf(sizeMib * mib)
-    const fitted = fittedToDisk(config, shares)
+    const fitted = withinDisk(config, shares)
     const segments = sharedSegments(fitted, shares)
     t.equal(shares.freeMinBytes, freeMib * mib)
     t.equal(segments?.freeMinBytes, freeMib * mib)
@@ -24,7 +24,7 @@ t.test('a disk is shared out by its size', async (t) => {
   }
   t.equal(sharedSegments(config, sharesOf(200 * mib)), undefined, 'each content has a file of its own')
   const unknown = sharesOf(Number.POSITIVE_INFINITY)
-  t.equal(fittedToDisk(config, unknown).retrieval.cacheMaxBytes, config.retrieval.cacheMaxBytes)
+  t.equal(withinDisk(config, unknown).retrieval.cacheMaxBytes, config.retrieval.cacheMaxBytes)
 })
 
 t.test('of a folder that is not there yet the disk above counts, and the shares are said', async (t) => {

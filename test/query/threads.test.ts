@@ -68,7 +68,7 @@ function schedulerLine(answers: Answers, given = queue): QueryLine {
   answer<QueryOrder, QueryReply>(
     port1,
     ({ request, client, place }) => scheduler.ask(request, client, () => Atomics.load(places, place) !== 0),
-    movedOf,
+    { movesOf: movedOf },
   )
   return { port: port2, left }
 }

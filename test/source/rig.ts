@@ -199,7 +199,9 @@ export async function rig(options: RigOptions): Promise<Rig> {
         fetcher.handle(message, caller),
       )
       port2.on('close', () => fetcher.forget(caller))
-      const address = addressOf<SourceRequest, SourceReply, SourceProgress>(port1, 1024, listener.hear)
+      const address = addressOf<SourceRequest, SourceReply, SourceProgress>(port1, 1024, {
+        hear: listener.hear,
+      })
       const transfers = new TransferClient(address, listener, systemClock)
       return {
         address,

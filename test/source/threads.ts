@@ -57,7 +57,7 @@ export async function threads(
   } satisfies SourceGiven)
   const listener = new ProgressListener(new ProgressTable(progress))
   const port = source.connect()
-  const address = addressOf<SourceRequest, SourceReply, SourceProgress>(port, 1024, listener.hear)
+  const address = addressOf<SourceRequest, SourceReply, SourceProgress>(port, 1024, { hear: listener.hear })
   const catalog = new LmdbCatalog(catalogPath, new Generations(generations))
   const reader =
     segments &&

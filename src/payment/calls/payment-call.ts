@@ -1,10 +1,10 @@
 import type { RateWindow } from '../../actor/rate-window.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Reply, Request } from '../../http/exchange.js'
-import type { Operations } from '../../http/operation.js'
 import { answerSmall, htmlType, noStore, textType } from '../../http/small-answer.js'
 import { statusOf } from '../../http/status.js'
 import { isLedgerGone } from '../../ledger/ledger-port.js'
+import { fittingRoutes, mapGroup, patternGroups, patternMethods } from '../../serving/path-patterns.js'
 import type { Route } from '../../serving/route.js'
 import { diskRefusal, isDiskError } from '../../store/disk-error.js'
 import type { RequestTurns } from './request-turns.js'
@@ -42,7 +42,7 @@ export interface PaymentRoute {
   /** Bodies up to so many bytes; 0 or absent: none is read. */
   readonly bodyMax?: number
   readonly operator?: true
-  /** Each answer leaves a record in the ledger, which nobody has paid for: their number is limited (`CallLimits.kept`). */
+  /** Each answer leaves a record in the ledger, which nobody has paid for: their number is limited (`CallLimits.recorded`). */
   readonly isRecorded?: true
   answer(call: Call): Promise<RouteAnswer>
 }
@@ -56,72 +56,62 @@ export interface CallLimits {
   readonly recorded: Pick<RateWindow, 'take'>
 }
 
-const prefixOf = (path: string): string => {
-  const brace = path.indexOf('{')
-  return brace < 0 ? path : path.slice(0, brace)
-}
-
-/**
- * Routes of the host out of paths with names in them. Paths that begin alike are one route there, and the one whose segments fit
- * answers; fixed segments go before names.
- */
+/** Routes for a host (`serviceHost`). Those that begin alike are one route there, and the longest beginning goes first. */
 export function paymentHostRoutes(
   calls: readonly PaymentRoute[],
   limits: CallLimits,
   clientOf: (request: Request) => string = (request) => request.remoteAddress,
 ): Route[] {
-  const groups = new Map<string, PaymentRoute[]>()
-  for (const call of calls) {
-    const prefix = prefixOf(call.path)
-    groups.set(prefix, [...(groups.get(prefix) ?? []), call])
-  }
-  return [...groups].map(([path, members]) => ({
+  return [...patternGroups(calls)].map(([path, members]) => ({
     family: 'payment',
     path,
-    methods: [
-      ...new Set(members.flatMap(({ method = 'GET' }) => (method === 'GET' ? ['GET', 'HEAD'] : [method]))),
-    ],
-    about: members.map(({ path: full, summary, statuses, query, type, operator, method = 'GET' }) => ({
-      path: full,
-      summary,
-      statuses,
-      methods: method === 'GET' ? ['GET', 'HEAD'] : [method],
-      ...(query === undefined ? {} : { query }),
-      ...(type === undefined ? {} : { type }),
-      ...(operator === undefined ? {} : { operator }),
-    })) as unknown as Operations,
+    methods: [...new Set(members.flatMap(patternMethods))],
+    about: mapGroup(members, (route) => {
+      const { path: full, summary, statuses, query, type, operator } = route
+      return {
+        path: full,
+        summary,
+        statuses,
+        methods: patternMethods(route),
+        ...(query === undefined ? {} : { query }),
+        ...(type === undefined ? {} : { type }),
+        ...(operator === undefined ? {} : { operator }),
+      }
+    }),
     handle: (request, reply, lines) => {
       // A false signature costs nothing to make, and checking it costs more than any other request.
       const isSigned = request.header('x-signature') !== undefined
       const client = clientOf(request)
       const isOften = isSigned && !limits.signed.take(client)
-      const context = { members, client, turns: isOften ? undefined : limits.turns, kept: limits.recorded }
-      return handle(context, request, reply, lines)
+      const { recorded } = limits
+      const context = { members, client, turns: isOften ? undefined : limits.turns, recorded }
+      return answerOfGroup(context, request, reply, lines)
     },
   }))
 }
 
-interface RouteContext {
+interface GroupContext {
   readonly members: readonly PaymentRoute[]
   readonly client: string
   /** Undefined: the client's network has sent too many requests. */
   readonly turns: CallLimits['turns'] | undefined
-  readonly kept: CallLimits['recorded']
+  readonly recorded: CallLimits['recorded']
 }
 
 /** Requests from this machine are not counted: an operator's, or those behind a proxy that names no client. */
 const ownShape = /^127\.|^::1$/
 
-async function handle(
-  { members, client, turns, kept }: RouteContext,
+/** Has the route of a group answer whose path and method are those of the request, within the limits of its client. */
+async function answerOfGroup(
+  { members, client, turns, recorded }: GroupContext,
   request: Request,
   reply: Reply,
   lines: string,
 ): Promise<void> {
   const method = request.method === 'HEAD' ? 'GET' : request.method
-  const found = members
-    .filter((one) => (one.method ?? 'GET') === method)
-    .map((route) => ({ route, path: fitting(route.path, request.path) }))
+  const ofMethod = members.filter((one) => (one.method ?? 'GET') === method)
+  const found = fittingRoutes(ofMethod, request.path)
+    .map(({ route, values }) => ({ route, path: decoded(values) }))
     .find((one) => one.path !== undefined)
   if (found === undefined) {
     answerSmall(request, reply, lines, { status: 404, type: textType, lines: noStore, body: 'Not found' })
@@ -130,7 +120,7 @@ async function handle(
   if (turns === undefined) return answerTooOften(request, reply, lines)
   const { route, path = [] } = found
   const isCounted = route.isRecorded === true && !ownShape.test(client)
-  if (isCounted && !kept.take(client)) return answerTooOften(request, reply, lines, 60)
+  if (isCounted && !recorded.take(client)) return answerTooOften(request, reply, lines, 60)
   const query = new URLSearchParams(request.query)
   const { bodyMax = 0 } = route
   const body = bodyMax > 0 ? await request.body(bodyMax) : new Uint8Array(0)
@@ -191,22 +181,10 @@ function sendAnswer(request: Request, reply: Reply, first: string, answer: Route
   }
 }
 
-/** The values of the names in a path; undefined where it is another path. */
-function fitting(pattern: string, path: string): string[] | undefined {
-  const wanted = pattern.split('/')
-  const given = path.split('/')
-  if (given.at(-1) === '' && wanted.at(-1) !== '') given.pop()
-  if (wanted.length !== given.length) return undefined
-  const values: string[] = []
-  for (const [at, segment] of wanted.entries()) {
-    const value = given[at] ?? ''
-    if (segment.startsWith('{')) {
-      const decoded = decode(value)
-      if (decoded === undefined || decoded === '') return undefined
-      values.push(decoded)
-    } else if (segment !== value.toLowerCase()) return undefined
-  }
-  return values
+/** The values of the names in a path; undefined where one is empty, or is no percent-encoding. */
+function decoded(values: readonly string[]): readonly string[] | undefined {
+  const texts = values.map(decode)
+  return texts.every((text) => text !== undefined && text !== '') ? (texts as string[]) : undefined
 }
 
 function decode(text: string): string | undefined {

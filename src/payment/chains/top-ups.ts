@@ -112,7 +112,7 @@ export class TopUps {
     const change = { kind, key, value: encodeTopUp(made), expected: 0 }
     const outcome = await this.parts.ledger.commit({
       transfers: [],
-      records: [change, ...watched(key, seen)],
+      records: [change, ...watchChanges(key, seen)],
     })
     // The only condition is that there is no record: where it fails, another request reported the payment at the same time.
     const isFirst = !isRejected(outcome)
@@ -148,7 +148,7 @@ export class TopUps {
       if ('wrong' in seen) return { status: 400, text: seen.wrong }
       const made = await this.#terms.atReport(token, chain, id, seen)
       if (!('state' in made)) return made
-      const topUp = await this.#replace(stored, { ...made, timesCredited }, watched(stored.key, seen))
+      const topUp = await this.#replace(stored, { ...made, timesCredited }, watchChanges(stored.key, seen))
       const now = await this.parts.ledger.record(kind, stored.key)
       return { topUp: now === undefined ? topUp : await this.#applySeen(now, seen), isNew: true }
     })
@@ -235,7 +235,8 @@ export class TopUps {
   #keepPending(stored: LedgerRecord, topUp: TopUp, seen: SeenPayment): Promise<TopUp> | TopUp {
     const { height } = seen
     if (topUp.height !== undefined) return topUp
-    if (height !== undefined) return this.#replace(stored, { ...topUp, height }, watched(stored.key, seen))
+    if (height !== undefined)
+      return this.#replace(stored, { ...topUp, height }, watchChanges(stored.key, seen))
     if (this.parts.clock.now() - topUp.createdMs < awaitedMs || topUp.timesCredited > 0) return topUp
     return this.#replace(stored, { ...topUp, state: 'failed', why: 'not_found' })
   }
@@ -247,7 +248,7 @@ export class TopUps {
     if (isAnother || (!seen.isFinal && seen.height === undefined)) return this.#noteMissing(stored, topUp)
     if (topUp.missingMs !== undefined) return this.#replace(stored, withoutMissing(topUp))
     if (seen.isBeyondWatching)
-      await this.parts.ledger.commit({ transfers: [], records: unwatched(stored.key) })
+      await this.parts.ledger.commit({ transfers: [], records: unwatchChanges(stored.key) })
     return topUp
   }
 
@@ -272,7 +273,7 @@ export class TopUps {
         changed(stored, { ...credited, wallet }),
         historyRecord(wallet, clock.now(), transferId),
         dayRecord(topUpDayKind, clock.now(), stored.key),
-        ...(seen.isBeyondWatching ? unwatched(stored.key) : watched(stored.key, seen)),
+        ...(seen.isBeyondWatching ? unwatchChanges(stored.key) : watchChanges(stored.key, seen)),
       ],
     }))
     return this.#committed(outcome, stored.key, { ...credited, wallet })
@@ -307,7 +308,7 @@ export class TopUps {
 
   /** Commits the record of a payment as it is now, with further records. No credits are moved. */
   async #replace(stored: LedgerRecord, next: TopUp, extra: readonly RecordChange[] = []): Promise<TopUp> {
-    const ending = next.state === 'failed' ? unwatched(stored.key) : []
+    const ending = next.state === 'failed' ? unwatchChanges(stored.key) : []
     const records = [changed(stored, next), ...extra, ...ending]
     return this.#committed(await this.parts.ledger.commit({ transfers: [], records }), stored.key, next)
   }
@@ -332,11 +333,11 @@ function withoutMissing({ missingMs, ...topUp }: TopUp): TopUp {
 }
 
 /** From now on it is looked at again, in each round where it is in a block. */
-function watched(key: string, { height }: SeenPayment): readonly RecordChange[] {
+function watchChanges(key: string, { height }: SeenPayment): readonly RecordChange[] {
   const change: RecordChange = { kind: watchedKind, key, value: '1' }
   return height === undefined ? [change] : [change, { ...change, kind: minedKind }]
 }
 
-function unwatched(key: string): readonly RecordChange[] {
+function unwatchChanges(key: string): readonly RecordChange[] {
   return [watchedKind, minedKind].map((names) => ({ kind: names, key, value: undefined }))
 }

@@ -1,8 +1,15 @@
 /** Requests to the upload service: their routes, and the way from a route's answer to the socket. */
 import { type Id, parseId } from '../../format/id.js'
 import type { Reply, Request } from '../../http/exchange.js'
-import type { Operation, Operations } from '../../http/operation.js'
+import type { Operation } from '../../http/operation.js'
 import { answerSmall, textType } from '../../http/small-answer.js'
+import {
+  fittingRoutes,
+  mapGroup,
+  namedValues,
+  patternGroups,
+  patternMethods,
+} from '../../serving/path-patterns.js'
 import type { Route } from '../../serving/route.js'
 import { diskAnswer, fixedAnswers, type UploadAnswer } from './upload-answers.js'
 
@@ -28,55 +35,45 @@ export interface UploadRoute extends Omit<Operation, 'methods'> {
 /** Below which all paths are answered, too. */
 const version = '/v1'
 
-/** Routes for a host (serving/service-host.ts), each at the root and below /v1. Paths that begin alike are one route there. */
+const wrongMethod: UploadAnswer = { status: 405, text: 'Method Not Allowed' }
+
+/** Routes for a host (`serviceHost`), each at the root and below /v1. Those that begin alike are one route there. */
 export function uploadHostRoutes(routes: readonly UploadRoute[]): Route[] {
-  const groups = new Map<string, UploadRoute[]>()
-  for (const route of routes) {
-    const versioned = { ...route, path: route.path === '/' ? version : version + route.path }
-    for (const one of [route, versioned]) {
-      const brace = one.path.indexOf('{')
-      const prefix = brace < 0 ? one.path : one.path.slice(0, brace)
-      groups.set(prefix, [...(groups.get(prefix) ?? []), one])
+  const groups = patternGroups(
+    routes.flatMap((route) => [
+      route,
+      { ...route, path: route.path === '/' ? version : version + route.path },
+    ]),
+  )
+  return [...groups].map(([path, group]) => {
+    // With a slash at its end a path may fall to the group below it.
+    const members = path.endsWith('/') ? [...group, ...(groups.get(path.slice(0, -1)) ?? [])] : group
+    return {
+      family: 'upload',
+      path,
+      methods: [...new Set(members.flatMap(patternMethods))],
+      optionLines: group.map(({ optionLines = '' }) => optionLines).join(''),
+      about: mapGroup(group, (route) => {
+        const { answer: _, method: __, optionLines: ___, ...about } = route
+        return { ...about, methods: patternMethods(route) }
+      }),
+      handle: (request, reply, lines) => answerOfGroup(members, request, reply, lines),
     }
-  }
-  // With a slash at its end a path may fall to the group below it.
-  const above = (path: string): UploadRoute[] => groups.get(path.replace(/\/$/, '')) ?? []
-  return [...groups].map(([path, members]) => ({
-    family: 'upload',
-    path,
-    methods: [...new Set([...members, ...above(path)].flatMap(methodsOf))],
-    optionLines: members.map(({ optionLines = '' }) => optionLines).join(''),
-    about: members.map(({ answer: _, method: __, optionLines: ___, ...about }, at) => ({
-      ...about,
-      methods: methodsOf(members[at] as UploadRoute),
-    })) as unknown as Operations,
-    handle: (request, reply, lines) => handle([...members, ...above(path)], request, reply, lines),
-  }))
+  })
 }
 
-function methodsOf({ method = 'GET' }: UploadRoute): string[] {
-  return method === 'GET' ? ['GET', 'HEAD'] : [method]
-}
-
-async function handle(
+/** Has the route of a group answer whose path and method are those of the request. */
+async function answerOfGroup(
   members: readonly UploadRoute[],
   request: Request,
   reply: Reply,
   lines: string,
 ): Promise<void> {
-  const segments = request.path.split('/')
-  if (segments.length > 2 && segments.at(-1) === '') segments.pop()
-  const matching = members.flatMap((route) => {
-    const parameters = match(route.path.split('/'), segments)
-    return parameters === undefined ? [] : [{ route, parameters }]
-  })
-  const found = matching.find(({ route }) => methodsOf(route).includes(request.method))
+  const fitting = fittingRoutes(members, request.path)
+  const found = fitting.find(({ route }) => patternMethods(route).includes(request.method))
+  const none = fitting.length === 0 ? fixedAnswers.notHere : wrongMethod
   const answer =
-    found === undefined
-      ? matching.length === 0
-        ? fixedAnswers.notHere
-        : { status: 405, text: 'Method Not Allowed' }
-      : await diskSafeAnswer(found.route, request, found.parameters, reply)
+    found === undefined ? none : await diskSafeAnswer(found.route, request, namedValues(found), reply)
   send(request, reply, lines, answer)
 }
 
@@ -92,17 +89,6 @@ async function diskSafeAnswer(
   } catch (error) {
     return diskAnswer(error)
   }
-}
-
-function match(shape: readonly string[], segments: readonly string[]): Record<string, string> | undefined {
-  if (shape.length !== segments.length) return undefined
-  const parameters: Record<string, string> = {}
-  for (const [at, wanted] of shape.entries()) {
-    const given = segments[at] ?? ''
-    if (wanted.startsWith('{')) parameters[wanted.slice(1, -1)] = given
-    else if (wanted !== given.toLowerCase()) return undefined
-  }
-  return parameters
 }
 
 function send(request: Request, reply: Reply, first: string, answer: UploadAnswer): void {

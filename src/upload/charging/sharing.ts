@@ -112,7 +112,9 @@ export class Sharing {
       ...(expires === undefined ? {} : { expiresInSeconds: secondsOf(expires) }),
     })
     if (isRefusal(created)) return paymentAway(pair.itemId)
-    return isDenied(created) ? deniedOrder('approve', created.text) : { answerFields: { createdApproval: created } }
+    return isDenied(created)
+      ? deniedOrder('approve', created.text)
+      : { answerFields: { createdApproval: created } }
   }
 
   /** Whether the wallet has what the order moves: an order that comes to nothing must not cost a question to all gateways. */

@@ -238,8 +238,7 @@ export class ItemIntake {
       return stored
     }
     const { accepted, writeIds, answerFields, signed } = stored
-    if (purchase !== undefined)
-      return this.#sold.sell(accepted, purchase, { writeIds, answerFields, client })
+    if (purchase !== undefined) return this.#sold.sell(accepted, purchase, { writeIds, answerFields, client })
     const announced = { header, sizeBytes, digest }
     return this.#acceptance.accept(accepted, charge, announced, { answerFields, signed, writeIds })
   }

@@ -150,7 +150,11 @@ export class SoldItems {
   }
 
   /** The same for what is listed. Without `purchase` no money moves: what became of the payment is looked up. */
-  async #complete(sale: Sale, purchase?: Purchase, { answerFields, fresh }: Settling = {}): Promise<UploadAnswer> {
+  async #complete(
+    sale: Sale,
+    purchase?: Purchase,
+    { answerFields, fresh }: Settling = {},
+  ): Promise<UploadAnswer> {
     const { openSales } = this.parts
     const { item } = sale
     if (item === undefined) throw new Error(`the sale ${sale.payment} is over`)
