@@ -131,15 +131,15 @@ export class GatewaySource implements Source {
       else limit = this.clock.after(leftMs, () => signal.abort())
     }
     let limit: Timer | undefined
-    const hold = await this.#turns.wait(gateway.url, wanted.client, signal)
-    if (isRefusal(hold)) {
+    const takePlace = await this.#turns.wait(gateway.url, wanted.client, signal)
+    if (isRefusal(takePlace)) {
       forget()
-      return hold
+      return takePlace
     }
     const trial = health.begin()
     attempt.trial = trial
     if (trial.limitMs !== undefined) limit = this.clock.after(trial.limitMs, leaveInTime)
-    const found = await this.#client.request(gateway.url, gateway.trusted, wanted, hold, signal, ending)
+    const found = await this.#client.request(gateway.url, gateway.trusted, wanted, takePlace, signal, ending)
     limit?.cancel()
     if (!isRefusal(found)) found.whenOver(forget)
     else forget()

@@ -8,7 +8,8 @@ import type { Found, Source, Wanted } from '../source.js'
 import { PeerPlaces } from './peer-places.js'
 import { PeerSilence } from './peer-silence.js'
 import { PeerWeights } from './peer-weights.js'
-import { holdFrom, RawClient, type RawFound, type RawOptions, wasAnswered, wasHeard } from './raw-client.js'
+import { RawClient, type RawFound, type RawOptions, wasAnswered, wasHeard } from './raw-client.js'
+import { placeHeldFirst } from './take-place.js'
 import { hintsKey, isConfined, passed, trailKey } from './trail.js'
 
 export interface PeerOptions extends RawOptions {
@@ -237,10 +238,10 @@ export class NetworkPeers implements Source {
   ): Promise<RawFound | Refusal> {
     const { client = '' } = wanted
     const place = peer.places.take(client, () => attempt.abort())
-    const hold = holdFrom(place.leave, () => peer.places.force(client))
+    const takePlace = placeHeldFirst(place.leave, () => peer.places.force(client))
     const begunMs = this.clock.monotonic()
     const signal = AbortSignal.any([ending, attempt.signal])
-    const found = await this.#client.request(peer.url, false, wanted, hold, signal)
+    const found = await this.#client.request(peer.url, false, wanted, takePlace, signal)
     place.headCame()
     if (wasHeard(found)) peer.silence.heard()
     else if (isRefusal(found) && found.refused === 'late') peer.silence.unheard(begunMs)

@@ -1,5 +1,4 @@
 import type { Clock } from '../../actor/clock.js'
-import type { Release } from '../../actor/fair-slots.js'
 import { type AnySignal, LazySignal } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { isUnsureAbsence } from '../../format/unsure-absence.js'
@@ -18,6 +17,7 @@ import {
   trailHeaders,
   wantedLines,
 } from './gateway-headers.js'
+import type { TakePlace } from './take-place.js'
 import type { TrailRules } from './trail.js'
 import type { UpstreamAnswer } from './upstream-answer.js'
 import { UpstreamClient } from './upstream-client.js'
@@ -65,19 +65,6 @@ export function wasHeard(found: RawFound | Refusal): boolean {
   return found.refused === 'unknown' || found.refused === 'unsatisfiable' || wasAnswered(found)
 }
 
-/** Counts one more request from now on, until what it gives is called: when the answer is over, or refused. */
-export type Hold = () => Release
-
-/** Gives `first`, which is held already, and then what `more` gives: the rest of a body that broke is a request of its own. */
-export function holdFrom(first: Release, more: Hold): Hold {
-  let next: Release | undefined = first
-  return () => {
-    const now = next ?? more()
-    next = undefined
-    return now
-  }
-}
-
 /** Requests `/raw/{id}` from gateways, with the trail of the request, and reads their answers. */
 export class RawClient {
   readonly #client: UpstreamClient
@@ -102,20 +89,20 @@ export class RawClient {
 
   /**
    * Queries the gateway at `url`. `trusted` is what its bytes will be called. `signal` ends this request, `ending` the one for
-   * the rest of a body that broke. Each of them is counted by `hold`.
+   * the rest of a body that broke. Each of them has a place of `takePlace`.
    */
   async request(
     url: string,
     trusted: boolean,
     wanted: Wanted,
-    hold: Hold,
+    takePlace: TakePlace,
     signal: AnySignal,
     ending = signal,
   ): Promise<RawFound | Refusal> {
-    const release = hold()
-    const found = await this.#found(url, trusted, wanted, hold, signal, ending)
-    if (isRefusal(found)) release()
-    else found.whenOver(release)
+    const leave = takePlace()
+    const found = await this.#found(url, trusted, wanted, takePlace, signal, ending)
+    if (isRefusal(found)) leave()
+    else found.whenOver(leave)
     return found
   }
 
@@ -123,7 +110,7 @@ export class RawClient {
     url: string,
     trusted: boolean,
     wanted: Wanted,
-    hold: Hold,
+    takePlace: TakePlace,
     signal: AnySignal,
     ending: AnySignal,
   ): Promise<RawFound | Refusal> {
@@ -134,7 +121,7 @@ export class RawClient {
       signal,
     )
     if (isRefusal(answer)) return answer
-    const again: Again = (rest) => this.request(url, trusted, { ...wanted, window: rest }, hold, ending)
+    const again: Again = (rest) => this.request(url, trusted, { ...wanted, window: rest }, takePlace, ending)
     const found = this.#read(url, trusted, wanted, answer, again)
     if (isRefusal(found)) answer.drop()
     return found

@@ -2,11 +2,11 @@ import type { Clock } from '../../actor/clock.js'
 import { FairSlots } from '../../actor/fair-slots.js'
 import type { AnySignal } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
-import { type Hold, holdFrom } from './raw-client.js'
+import { placeHeldFirst, type TakePlace } from './take-place.js'
 
 /** Sockets to each of the configured gateways, shared by turns of clients; each is held until its answer is over. */
 export class SocketTurns {
-  /** By base URL. */
+  /** Keyed by the base URL of a gateway. */
   readonly #sockets = new Map<string, FairSlots>()
 
   /** `max`: sockets to one gateway. */
@@ -17,10 +17,10 @@ export class SocketTurns {
   ) {}
 
   /** Waits for a socket, `patienceMs` at most. The rest of a body that broke waits for none. Refusal: `busy`, of this side. */
-  async wait(url: string, client: string | undefined, signal: AnySignal): Promise<Hold | Refusal> {
+  async wait(url: string, client: string | undefined, signal: AnySignal): Promise<TakePlace | Refusal> {
     const slots = this.#slotsOf(url)
     const slot = await slots.waitFor(client, this.patienceMs, this.clock, signal)
-    if (!isRefusal(slot)) return holdFrom(slot, () => slots.force(client))
+    if (!isRefusal(slot)) return placeHeldFirst(slot, () => slots.force(client))
     return refuse('busy', 'self', `too many requests to ${url} are under way`)
   }
 
