@@ -33,15 +33,17 @@ import { itemKeyPath } from './key-paths.js'
 import { openSharedParts, type SharedParts } from './open-shared-parts.js'
 import { logsThrows, type ServiceListeners, serviceListeners } from './service-listeners.js'
 import type { ThreadNews } from './thread-news.js'
-import {
-  gatewaysOf,
-  openUploadAccepting,
-  type UploadAccepting,
-  uploadMailboxMax,
-} from './upload-accepting.js'
+import { gatewaysOf, openUploadAccepting, type UploadAccepting } from './upload-accepting.js'
 import { openUploadEndpoints, type UploadEndpoints } from './upload-endpoints.js'
 import type { UploadGiven, UploadReady } from './upload-given.js'
-import { bundlingRules, freeRules, itemMaxBytes, sandboxRules, uploadFolders } from './upload-options.js'
+import {
+  bundlingRules,
+  freeRules,
+  itemMaxBytes,
+  sandboxRules,
+  uploadFolders,
+  uploadMailboxMax,
+} from './upload-options.js'
 import { openUploadRecords, type UploadRecords, type UploadTools, uploadTools } from './upload-records.js'
 
 /** At its end the service does not wait longer for sales that are being continued. */

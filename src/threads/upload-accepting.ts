@@ -7,17 +7,10 @@ import { openCatalogTables } from '../catalog/tables.js'
 import { RemoteChain } from '../chain/remote-chain.js'
 import { type Id, idBytes } from '../format/id.js'
 import { ItemJudge } from '../ingest/item-judge.js'
-import { paymentServiceLine, type ServiceLine } from '../payment/links/service-line.js'
-import { UpstreamClient } from '../source/upstream/upstream-client.js'
-import { type Charging, FreeOnly } from '../upload/charging/charging.js'
-import { CreditCharging } from '../upload/charging/credit-charging.js'
-import { KnownPosters } from '../upload/charging/known-posters.js'
-import { lookupsMax, NetworkPosts, neverPosted, type PostHistory } from '../upload/charging/network-posts.js'
+import type { ServiceLine } from '../payment/links/service-line.js'
+import type { Charging } from '../upload/charging/charging.js'
 import { OpenSales } from '../upload/charging/open-sales.js'
-import { RepostCheck } from '../upload/charging/repost-check.js'
-import { ServicePosts } from '../upload/charging/service-posts.js'
 import type { ServiceOfSeveral } from '../upload/charging/several-services.js'
-import { Sharing } from '../upload/charging/sharing.js'
 import { BundleScan } from '../upload/intake/bundle-scan.js'
 import { FreeTurns } from '../upload/intake/free-turns.js'
 import { Height } from '../upload/intake/height.js'
@@ -35,14 +28,11 @@ import type { StoredUploads } from '../upload/stored/stored-uploads.js'
 import { chainOptions } from './chain-options.js'
 import { folders } from './folders.js'
 import { uploadWalletPath } from './key-paths.js'
-import { nodeName } from './open-objects.js'
 import { openStoredUploads } from './open-stored-uploads.js'
 import type { UploadGiven } from './upload-given.js'
-import { sandboxRules, uploadFolders } from './upload-options.js'
+import { openUploadMoney, type UploadMoney } from './upload-money.js'
+import { sandboxRules, uploadFolders, uploadMailboxMax } from './upload-options.js'
 import type { UploadRecords, UploadTools } from './upload-records.js'
-
-/** Messages under way to one thread at most. */
-export const uploadMailboxMax = 4096
 
 /** Base URLs of gateways that serve what is accepted; no gateway is named where there is none. */
 export function gatewaysOf({ gateway }: Pick<UploadGiven, 'gateway'>): readonly string[] {
@@ -83,7 +73,7 @@ export function openUploadAccepting(
   const inBlock = openChainItems(given)
   const watching = { clock: systemClock, logger: log, closing: closing.signal }
   const known = openKnown(tools, records, inBlock, blockedOwners)
-  const money = openMoney(given, tools, records, known.scan)
+  const money = openUploadMoney(given, tools, records, known.scan)
   const { charging, sharing } = money
   const openSales = new OpenSales({ sales, itemLog, ...watching, ...sellerOf(money) })
   const onBrought = (items: readonly AcceptedItem[]): void =>
@@ -254,75 +244,17 @@ function servedBy(
   }
 }
 
-/** Who pays for items, and what decides it. */
-interface Money extends Pick<ServiceLine, 'credits' | 'usdc'> {
-  readonly charging: Charging
-  readonly sharing?: Sharing
-  readonly service: ServiceOfSeveral | undefined
-  /** Asks the payment service nothing more. */
-  closePayment(): Promise<void>
-  close(): Promise<void>
-}
-
 /** How items are sold one by one, and by which of several services. */
 function sellerOf({
   credits,
   usdc,
   service,
-}: Pick<Money, 'credits' | 'usdc' | 'service'>): Pick<UploadAccepting, 'credits' | 'usdc' | 'service'> {
+}: Pick<UploadMoney, 'credits' | 'usdc' | 'service'>): Pick<UploadAccepting, 'credits' | 'usdc' | 'service'> {
   return {
     ...(credits === undefined ? {} : { credits }),
     ...(usdc === undefined ? {} : { usdc }),
     ...(service === undefined ? {} : { service }),
   }
-}
-
-/**
- * This upload service, where others may have the same payment service or ledger. Several machines may have the same host name,
- * and what one of them has sold must not count as sold by the other. So without `CLUSTER_NODE` the UUID of the disk is part of
- * the name.
- */
-function serviceOf(
-  { settings, paymentService, isLedgerShared }: UploadGiven,
-  { pools, sharedItems }: Pick<UploadRecords, 'pools' | 'sharedItems'>,
-): ServiceOfSeveral | undefined {
-  const isCluster = settings.cluster.databaseUrl !== undefined
-  if (!isCluster && !isLedgerShared && paymentService === undefined) return undefined
-  const isNamed = isCluster || settings.contentStore.nodeName !== undefined
-  const name = isNamed ? nodeName(settings) : `${nodeName(settings)}.${pools.store()}`
-  return { name, isListing: sharedItems !== undefined }
-}
-
-function openMoney(
-  given: UploadGiven,
-  { closing, log }: UploadTools,
-  { uploads, pools, sharedItems }: UploadRecords,
-  scan: BundleScan,
-): Money {
-  const { credits, usdc, ...payment } = paymentLine(given)
-  const client = networkClient(given)
-  const history = new ServicePosts(scan, sharedItems, networkPosts(given, client, log))
-  const closePayment = (): Promise<void> => payment.close()
-  const close = (): Promise<void> => client.close()
-  // Nobody pays for what is gone after some days.
-  const bought = usdc === undefined || sandboxRules(given.settings) !== undefined ? {} : { usdc }
-  const posters = new KnownPosters(uploads.environment)
-  const reposts = new RepostCheck(history, posters, systemClock, scan)
-  const service = serviceOf(given, { pools, sharedItems })
-  const shared = { ...bought, service, closePayment, close }
-  if (credits === undefined) return { ...shared, charging: new FreeOnly(pools, reposts) }
-  const { signal } = closing
-  const charging = new CreditCharging(
-    pools,
-    credits,
-    uploads.environment,
-    reposts,
-    systemClock,
-    signal,
-    service,
-  )
-  const sharing = new Sharing(credits, history, posters, systemClock)
-  return { ...shared, credits, charging, sharing }
 }
 
 /** Reads the index of this program's gateway, where it has one. */
@@ -337,30 +269,6 @@ function openChainItems({ ports, settings, memory }: UploadGiven): {
     isInBlock: (id) => index.known(() => index.row(idBytes(id), false))?.height !== undefined,
     close: () => environment.close(),
   }
-}
-
-/** Sockets to the gateways of the network. */
-function networkClient({ settings }: UploadGiven): UpstreamClient {
-  const headMs = settings.retrieval.gatewayTimeoutMs
-  return new UpstreamClient({ headMs, stallMs: headMs, connectionsMax: lookupsMax }, systemClock)
-}
-
-function networkPosts(
-  { settings, networkGateways }: UploadGiven,
-  client: UpstreamClient,
-  log: UploadTools['log'],
-): PostHistory {
-  if (networkGateways.length === 0) return neverPosted
-  return new NetworkPosts(networkGateways, client, systemClock, settings.retrieval.gatewayTimeoutMs, log)
-}
-
-function paymentLine({ ports, paymentService }: UploadGiven): ServiceLine {
-  const options = {
-    mailboxMax: uploadMailboxMax,
-    ...(ports.payment === undefined ? {} : { creditsPort: ports.payment }),
-    ...(paymentService === undefined ? {} : { credits: paymentService }),
-  }
-  return paymentServiceLine(options, systemClock)
 }
 
 /** Opens accepted bundles. */

@@ -6,6 +6,9 @@ import type { FreeRules } from '../upload/records/free-pools.js'
 import { folders } from './folders.js'
 import type { Settings } from './thread-settings.js'
 
+/** Messages under way from the upload service to one thread at most. */
+export const uploadMailboxMax = 4096
+
 /** Folders of the upload service: tables, the log of accepted items, parts of items that are not whole yet, waiting webhooks. */
 export function uploadFolders(
   config: Settings<'server'>,
