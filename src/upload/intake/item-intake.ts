@@ -1,3 +1,6 @@
+import type { Clock } from '../../actor/clock.js'
+import type { Log } from '../../actor/log.js'
+import type { Id } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
 import { isOnlyForm } from '../../proof/signature-form.js'
@@ -17,49 +20,70 @@ import {
   isCharge,
   noCharge,
 } from '../charging/charging.js'
+import type { OpenSales } from '../charging/open-sales.js'
 import type { Purchase, Sale } from '../charging/sales.js'
 import type { Sharing } from '../charging/sharing.js'
+import type { GatewayNews } from '../news/gateway-news.js'
 import type { ItemAnnouncer } from '../news/item-announcer.js'
 import type { ReceiptNews } from '../news/receipt-news.js'
-import type { Receipt } from '../records/receipt.js'
-import { type AcceptedItem, isGivenUp } from '../records/uploads.js'
+import type { Receipt, ReceiptTerms } from '../records/receipt.js'
+import { type AcceptedItem, isGivenUp, type Uploads } from '../records/uploads.js'
 import { turnOf } from '../records/waiting-lines.js'
 import type { AcceptTerms } from './accept-terms.js'
 import type { BundleScan } from './bundle-scan.js'
-import { type AcceptedWith, ItemAcceptance, type ItemAcceptanceParts } from './item-acceptance.js'
+import type { FreeTurns } from './free-turns.js'
+import { type AcceptedWith, ItemAcceptance } from './item-acceptance.js'
 import type { ReadItem } from './item-reader.js'
-import { type ItemTableParts, ItemTableWriter } from './item-table-writer.js'
+import { ItemTableWriter } from './item-table-writer.js'
 import { KeyedLock } from './keyed-lock.js'
-import { KnownItems, type KnownItemsParts } from './known-items.js'
+import { KnownItems } from './known-items.js'
+import type { LateItems } from './late-items.js'
 import { digestMismatch } from './sent-digests.js'
 import type { SharedItems } from './shared-items.js'
-import { SignedReceipts, type SignedReceiptsParts } from './signed-receipts.js'
-import { rankOf } from './signing.js'
-import { SoldItems, type SoldItemsParts } from './sold-items.js'
+import { SignedReceipts } from './signed-receipts.js'
+import { rankOf, type Signing } from './signing.js'
+import { SoldItems } from './sold-items.js'
 import { type ItemStore, loggedUpload, notStored, type Spooled, storeItem } from './store-item.js'
 import type { Verdicts } from './verdicts.js'
 import { indexBehind } from './waiting-answers.js'
 
-export interface ItemIntakeParts
-  extends ItemTableParts,
-    SignedReceiptsParts,
-    Omit<ItemAcceptanceParts, keyof SoldItemsParts | 'receiptNews' | 'logger'>,
-    SoldItemsParts,
-    Omit<KnownItemsParts, 'uploads' | 'openSales'> {
+/** All that accepting an item needs. `ItemIntake` gives its parts (`ItemTableWriter`, `SoldItems` and others) what they use. */
+export interface ItemIntakeParts {
+  readonly uploads: Uploads
+  /** Items that are paid for one by one. */
+  readonly openSales: OpenSales
   readonly scan: Pick<BundleScan, 'scan' | 'drop' | 'accepted'>
   /** Lists items for the other machines of a cluster; absent: there are none. */
   readonly listing?: Pick<SharedItems, 'queue' | 'list' | 'receiptOf' | 'listSale' | 'endSale'>
+  /** Whether the chain has an item, as far as the index of this program knows. Absent: there is no index. */
+  readonly isInBlock?: (id: Id) => boolean
+  /** What was accepted before the start, and is not in the tables; absent: nothing. */
+  readonly late?: Pick<LateItems, 'refusal'>
   readonly verdicts: Pick<Verdicts, 'verdictNow'>
   readonly charging: Charging
   /** Absent: this service has no credits, and none can be shared. */
   readonly sharing?: Pick<Sharing, 'act'>
-  readonly announcer: Pick<ItemAnnouncer, 'announce' | 'isFull'>
   /** Has accepted items, too; absent: this machine alone has them. */
   readonly objectStore?: ItemStore
   /** Height of the chain's tip; undefined before the first node has reported it. */
   readonly height: () => number | undefined
-  /** Gets each receipt when it is issued for the first time. */
+  readonly signing: Pick<Signing, 'receipt' | 'isBehind'>
+  /** Turns of items that nobody pays for. Absent: they need none. */
+  readonly freeTurns?: FreeTurns
+  readonly terms: ReceiptTerms
+  /** To the catalog of this program. */
+  readonly announcer: Pick<ItemAnnouncer, 'announce' | 'isFull'>
+  /** To a gateway on another machine; absent: there is none. */
+  readonly news?: Pick<GatewayNews, 'addItem' | 'wake'>
+  /** Gets each receipt when it is issued for the first time. Absent: no webhook gets receipts. */
   readonly receiptNews?: Pick<ReceiptNews, 'add' | 'announce'>
+  /** Called with items after the transaction that accepts them. */
+  readonly onAccepted?: (items: readonly AcceptedItem[]) => void
+  /** Resolves when what lies in an accepted bundle can be found, or takes too long. */
+  readonly opened?: (bundle: Id) => Promise<void>
+  readonly clock: Clock
+  readonly closing: AbortSignal
+  readonly logger: Pick<Log, 'error' | 'info'>
 }
 
 const noop = (): void => undefined
