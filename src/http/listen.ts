@@ -11,7 +11,7 @@ import { gatheredMaxBytes } from './gathered-body.js'
 import { type ReplyOwner, SocketReply } from './reply.js'
 import { type Front, SocketRequest } from './request.js'
 import { RequestDelays } from './request-delays.js'
-import { RequestShares } from './request-shares.js'
+import { RequestPlaces } from './request-places.js'
 import { ResponseCache, type ResponseCacheOptions } from './response-cache.js'
 import { bytesPerSecondMin, SenderPace } from './sender-pace.js'
 import { Stalls } from './stalls.js'
@@ -108,10 +108,6 @@ const idleMs = 75_000
  * How long a closed connection is drained: closing with unread bytes would reset it, and the client would lose the answer.
  */
 const lingerMs = 3000
-/** A body of which nothing came for so long may be given up for another request of its client. */
-const quietMs = 1000
-/** Between two looks for a request that makes room: each looks at all that are under way, some 0.1 ms at 4096. */
-const placeEveryMs = 5
 /** A closing server looks this often whether cached answers are still going out. */
 const sendingMs = 20
 /** Connections of one thread: 16 KiB of each may wait in memory. */
@@ -129,14 +125,10 @@ class ListeningServer implements ReplyOwner, Front, Server {
   /** Clients are judged by it. */
   readonly #running: RunningTime
   readonly #sweeping: Timer
-  /** By slot: replies that outlive their handlers. */
-  readonly #open: (SocketReply | undefined)[] = []
+  readonly #places: RequestPlaces
+  /** Indexed by slot. */
   readonly #addresses: (string | undefined)[] = []
-  #openRequests = 0
-  readonly #shares: RequestShares
   #drained: (() => void) | undefined
-  /** When a place was looked for last: for clients that have requests under way, and for those that have none. */
-  readonly #lookedMs = { more: Number.NEGATIVE_INFINITY, first: Number.NEGATIVE_INFINITY }
   closing = false
   #second = -1
   #date = ''
@@ -145,12 +137,12 @@ class ListeningServer implements ReplyOwner, Front, Server {
     this.#handler = handler
     this.#options = options
     this.#clock = options.clock ?? systemClock
-    this.#shares = new RequestShares(options.requestsMax)
     this.memory = options.bodyMemory ?? bodyMemory
     const { host, port, stallMs, connectionsMax = usualConnectionsMax, tls } = options
     const bounds = { headMs, idleMs, stallMs, lingerMs, connectionsMax }
     const sweepMs = Math.max(10, Math.min(1000, stallMs / 4))
     this.#running = new RunningTime(this.#clock, 2 * sweepMs)
+    this.#places = new RequestPlaces(options.requestsMax, this.#running)
     const secure = tls === undefined ? {} : { tls }
     this.wire = openWire(
       { host, port, ...bounds, ...secure },
@@ -196,7 +188,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
   }
 
   get openRequests(): number {
-    return this.#openRequests
+    return this.#places.count
   }
 
   #sweep(): void {
@@ -245,7 +237,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
 
   #dispatch(at: number): void {
     const { inbox, bytes } = this.wire
-    const reply = this.#open[inbox[at + 1]!]
+    const reply = this.#places.replyAt(inbox[at + 1]!)
     if (reply === undefined) return
     try {
       const kind = inbox[at]
@@ -265,11 +257,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
   #take(at: number): void {
     const request = new SocketRequest(this, at)
     const reply = new SocketReply(request, this)
-    const { requestsMax } = this.#options
-    const isCrowded = this.#openRequests * 2 >= requestsMax
-    const isFull =
-      isCrowded &&
-      (!this.#hasShare(request) || (this.#openRequests >= requestsMax && !this.#hasPlace(request)))
+    const isFull = this.#places.isCrowded && !this.#places.mayBegin(this.clientOf(request))
     if (isFull) reply.turnAway(503, 'busy', 'Retry-After: 1')
     else {
       if (request.hasBody) reply.expect(this.#incoming(request.slot))
@@ -281,7 +269,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
       }
     }
     if (!reply.over) {
-      this.#shares.add(request.slot, this.clientOf(request))
+      this.#places.countFor(this.clientOf(request), request.slot)
       request.detach()
       reply.watch()
     }
@@ -293,64 +281,18 @@ class ListeningServer implements ReplyOwner, Front, Server {
     return new IncomingBody(this.wire, slot, this.stalls, pace)
   }
 
-  /** Where many requests are under way, one client may not have most: its most silent body makes room, or there is none. */
-  #hasShare(request: SocketRequest): boolean {
-    const client = this.clientOf(request)
-    if (this.#shares.hasRoom(client)) return true
-    const now = this.#running.monotonic()
-    let quietest: SocketReply | undefined
-    let longestMs = quietMs
-    for (const [slot, reply] of this.#open.entries()) {
-      const ms = reply?.quietMs(now) ?? 0
-      if (ms < longestMs || !this.#shares.isOf(slot, client)) continue
-      quietest = reply
-      longestMs = ms
-    }
-    quietest?.giveUpBody()
-    return quietest !== undefined
-  }
-
-  /**
-   * Whether a new request may begin. Where as many are under way as may be, one of the client with most requests is ended for one
-   * of a client with fewer: the one whose body moves most slowly. False: there is none, or one was looked for just now. Looks for
-   * a client's first request have turns of their own. Otherwise clients with many requests could use them up.
-   */
-  #hasPlace(request: SocketRequest): boolean {
-    const now = this.#running.monotonic()
-    const own = this.#shares.countOf(this.clientOf(request))
-    const turn = own === 0 ? 'first' : 'more'
-    if (now - this.#lookedMs[turn] < placeEveryMs) return false
-    this.#lookedMs[turn] = now
-    let most = own + 1
-    let slowest: SocketReply | undefined
-    let least = Number.POSITIVE_INFINITY
-    for (const [slot, reply] of this.#open.entries()) {
-      const count = this.#shares.countAt(slot)
-      const rate = count < most ? undefined : reply?.pace(now)?.bytesPerSecond
-      if (rate === undefined || (count === most && rate >= least)) continue
-      most = count
-      slowest = reply
-      least = rate
-    }
-    slowest?.giveUp()
-    return slowest !== undefined
-  }
-
   clientOf(request: Request): string {
     const { clientOf } = this.#options
     return clientOf === undefined ? request.remoteAddress : clientOf(request)
   }
 
   opened(reply: SocketReply, slot: number): void {
-    this.#open[slot] = reply
-    this.#openRequests += 1
+    this.#places.opened(reply, slot)
   }
 
   closed(slot: number): void {
-    this.#open[slot] = undefined
-    this.#shares.remove(slot)
-    this.#openRequests -= 1
-    if (this.#openRequests === 0) this.#drained?.()
+    this.#places.closed(slot)
+    if (this.#places.count === 0) this.#drained?.()
   }
 
   async close(graceMs: number): Promise<void> {
@@ -358,7 +300,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
     this.closing = true
     await this.wire.shut()
     const graceEndsMs = this.#clock.monotonic() + graceMs
-    if (this.#openRequests > 0) {
+    if (this.#places.count > 0) {
       await new Promise<void>((resolve) => {
         const timer = this.#clock.after(graceMs, resolve)
         this.#drained = () => {
@@ -371,7 +313,7 @@ class ListeningServer implements ReplyOwner, Front, Server {
       // Keeps the thread alive, unlike timers of the clock: with the last client gone nothing else may be left in the loop.
       await pause(sendingMs)
     }
-    for (const reply of this.#open) reply?.abort()
+    this.#places.abortAll()
     this.responseCache?.reportSamples()
     this.wire.destroy()
     this.responseCache?.close()
