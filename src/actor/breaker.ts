@@ -56,7 +56,7 @@ export class Breaker {
     this.#atMs = nowMs
   }
 
-  /** As of `Backoff`. */
+  /** Same as of `Backoff`. */
   wasWellSince(sinceMs: number): boolean {
     return this.#rest.wasWellSince(sinceMs)
   }

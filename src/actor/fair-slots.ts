@@ -65,7 +65,7 @@ export class FairSlots {
     this.#line = new FairLine(max + waitingMax, eachMax, ({ refused }) => refused())
   }
 
-  /** For callers whose number is bounded elsewhere: all of them may wait. */
+  /** Slots for callers whose number is bounded elsewhere: all of them may wait. */
   static unbounded(max: number): FairSlots {
     return new FairSlots({ max, waitingMax: Number.POSITIVE_INFINITY })
   }

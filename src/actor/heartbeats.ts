@@ -196,7 +196,7 @@ export function loadsByName(): ReadonlyMap<string, ThreadLoad> {
   return loads
 }
 
-/** By the kernel's account; 0 where it keeps none, or the thread has ended meanwhile. */
+/** Seconds by the kernel's account; 0 where it keeps none, or the thread has ended meanwhile. */
 function processorSecondsOf(thread: number): number {
   try {
     // "<ran ns> <waited ns> <turns>"

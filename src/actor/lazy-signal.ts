@@ -16,7 +16,7 @@ export class LazySignal {
     return this.#aborted
   }
 
-  /** As of an AbortSignal: `act` is called once, at the abort. */
+  /** Same as that of an AbortSignal: `act` is called once, at the abort. */
   addEventListener(_: 'abort', act: Act): void {
     if (this.#acts === undefined) this.#acts = [act]
     else this.#acts.push(act)

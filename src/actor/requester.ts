@@ -1,4 +1,4 @@
-/** For whom others are called. */
+/** The client for whom others are called. */
 export interface Requester {
   /** Address of the client whose turns a call takes; absent: this program itself, which has turns of its own. */
   readonly client?: string | undefined

@@ -9,7 +9,7 @@ export interface Statement {
   /** Lower-case names and values of the covered headers, in the order of the answer. */
   readonly covered: readonly Line[]
   readonly method: string
-  /** As the client wrote it, without the query. */
+  /** The path as the client wrote it, without the query. */
   readonly path: string
 }
 
@@ -25,7 +25,7 @@ export interface Signer {
   sign(statement: Statement, seconds: number): string
   /** The same, always anew: for who keeps them. */
   fresh(statement: Statement, seconds: number): string
-  /** For a server that signs what it sends again by itself. Absent: there is no addon. */
+  /** What a server needs that signs what it sends again by itself. Absent: there is no addon. */
   readonly borrowed?: { readonly key: BorrowedKey; readonly reuseSeconds: number } | undefined
 }
 

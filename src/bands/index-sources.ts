@@ -60,7 +60,7 @@ export class RemoteIndex {
   /** Files of which a read failed for one id, while their headers are read again. */
   readonly #doubted = new Set<RemoteCdb>()
   readonly #rest: Backoff
-  /** For one stretch, or for the manifest. */
+  /** Longest time of reading one stretch, or the manifest. */
   readonly #readMs: number
   #opening: Promise<Opening> | undefined
 

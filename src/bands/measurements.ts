@@ -21,7 +21,7 @@ const shape = z.object({
 
 /** What was measured of a band, and which files it was measured of. */
 export interface Remembered extends Measured {
-  /** By SHA-256. */
+  /** Keyed by SHA-256. */
   readonly stamps: StoredOffer['files']
 }
 

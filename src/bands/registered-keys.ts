@@ -16,7 +16,7 @@ export interface RegistryOptions {
   readonly believeMs: number
 }
 
-/** By wallet. */
+/** Keyed by wallet. */
 type Keys = ReadonlyMap<string, readonly string[]> | Refusal
 
 /** A thousand gateways are 300 KiB. */

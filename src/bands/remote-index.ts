@@ -34,7 +34,7 @@ export class RemoteReads {
   constructor(
     private readonly clock: Clock,
     private readonly options: RemoteOptions,
-    /** For one stretch. */
+    /** Longest time of reading one stretch. */
     private readonly readMs: number,
   ) {
     const { concurrencyMax: max } = options

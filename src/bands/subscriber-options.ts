@@ -23,7 +23,7 @@ export const swarmDefaults = {
   slotsMax: 50,
   slotMs: 30_000,
   line: connectionDefaults,
-  /** For documents, .torrent files and pieces over HTTP. */
+  /** Longest time of a request for a document, a .torrent file or a piece over HTTP. */
   timeoutMs: 30_000,
   /** Connections to one publisher: announces and pieces. */
   connectionsMax: 16,

@@ -42,9 +42,9 @@ const fetched = z.object({
     .optional(),
 })
 const stateShape = z.object({
-  /** By address and key. */
+  /** Keyed by address and key. */
   seen: z.record(z.string(), seen),
-  /** By index and band id, a slash between: what was installed from elsewhere. */
+  /** Keyed by index and band id, a slash between: what was installed from elsewhere. */
   fetched: z.record(z.string(), fetched),
 })
 

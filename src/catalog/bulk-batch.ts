@@ -33,9 +33,9 @@ interface HeldBlock {
 export class BulkBatch {
   readonly rows: RowBatch
   readonly ids: BulkIds
-  /** By their heights. */
+  /** Keyed by their heights. */
   readonly blocks = new Map<number, HeldBlock>()
-  /** By where their data ends in the weave. */
+  /** Keyed by where their data ends in the weave. */
   readonly weave = new Map<number, number>()
   /** Ids of rows of the index that give way to rows of the batch. */
   readonly replaced: Buffer[] = []

@@ -19,7 +19,7 @@ export class BulkWords {
     private readonly rows: MessageRows,
   ) {}
 
-  /** For each word of the message (from 0 on) its number in the batch. */
+  /** The number in the batch of each word of the message, from 0 on. */
   get numbers(): Uint32Array {
     this.#numbers ??= this.#lookUp()
     return this.#numbers

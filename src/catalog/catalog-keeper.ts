@@ -42,7 +42,7 @@ const pauseMs = 10
 /** Readers of other processes that have just read which files there are get so long to open them. */
 const openMs = 5000
 
-/** As many rows as a flush puts into a segment; where none leave the tables all go through them. */
+/** The rows of a bulk: as many as a flush puts into a segment. Where none leave the tables, all go through them. */
 function bulkLimitsOf(flush: FlushLimits | undefined): BulkLimits {
   return flush === undefined ? bulkLimits : { ...bulkLimits, rows: flush.rows }
 }

@@ -92,7 +92,7 @@ export class Effort {
   }
 }
 
-/** For work that nobody waits for: it is never spent. */
+/** An effort that is never spent, of work that nobody waits for. */
 export function endlessEffort(): Effort {
   return new Effort(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY, { monotonic: () => 0 })
 }

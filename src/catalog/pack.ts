@@ -20,7 +20,7 @@ export type WordRole = (typeof wordRole)[keyof typeof wordRole]
 const none = new Uint8Array(0)
 const idWords = 8
 
-/** By their ids, which is written fastest; or as they came, which is the order of arrival of what is in no block. */
+/** Sorted by id, which is written fastest; or in the order in which they came, where they are in no block. */
 export type RowOrder = 'ids' | 'came'
 
 /** Packs rows one by one. */

@@ -39,7 +39,7 @@ export class SegmentMending {
   #salvage: SegmentSalvage | undefined
   /** Size of the segment that is written anew. */
   #bytes = 0
-  /** As of the last step: another one takes its place where a transaction is undone. */
+  /** The writer of the last step: another one takes its place where a transaction is undone. */
   #rows: RowWriter | undefined
 
   constructor(

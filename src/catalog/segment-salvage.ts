@@ -7,7 +7,7 @@ import type { ListedSegment } from '../index/segment-list.js'
 
 /** Rows or public keys that are read in one step, at most. */
 const rowsEach = 1024
-/** As a flush has it. */
+/** Bytes of one batch, as of a flush. */
 const batchBytes = 64 * 2 ** 20
 
 type IsLeftOut = (row: number) => boolean

@@ -64,11 +64,11 @@ const wordsEach = 4096
 const wordsAtOnce = 16_384
 /** Steps of merging for each time, at least; one is some 4,000 rows, words or ids. */
 const stepsEach = 1
-/** For each row that came in: it is read and written once. */
+/** Rows of work for each row that came in, which is read and written once. */
 const rowsPerRow = 6
 /** It is merged twice, in four passes over rows or ids and one over its words: up to eight that few others have. */
 const stepsPerRow = 24 / 4096
-/** For each row that came in: a third more than may have to be moved for it, so that it comes to an end. */
+/** Rows that are moved for each row that came in: a third more than is needed, so that it comes to an end. */
 const movedPerRow = 16
 const clearing: ClearLimits = { dropMax: 2 ** 23, entriesEach: 8192 }
 /** Ids of segments that are read at once so that they are remembered. */

@@ -69,7 +69,7 @@ export class TableSource implements RowSource<StoredRow> {
     return { lists, holds: ({ tags }) => tags.some((tag) => numbers.has(tag)) }
   }
 
-  /** By the tags' lists where they are few, else by a look at the tags of each row. */
+  /** Reads the tags' lists where they are few, else the tags of each row. */
   starting(
     name: Uint8Array,
     values: readonly Uint8Array[],

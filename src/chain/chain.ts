@@ -38,7 +38,7 @@ export interface Chain {
   agreedTransaction(id: Id, requester?: Requester): Promise<Transaction | Refusal>
   /** Ids of transactions that wait for a block, as far as the node states; at most 100,000. */
   pending(requester?: Requester): Promise<readonly Id[] | Refusal>
-  /** As `transaction`, for one that waits for a block; signed. */
+  /** Same as `transaction`, for one that waits for a block; signed. */
   pendingTransaction(id: Id, requester?: Requester): Promise<Transaction | Refusal>
   /** Whether the transaction is mined or pending, and in which block. */
   transactionStatus(id: Id, requester?: Requester): Promise<TransactionStatus | Refusal>

@@ -190,7 +190,7 @@ export class ChunkFinder {
     return this.#byBlock(offset, requester)
   }
 
-  /** For an indexed place without data root: the root comes from the transaction itself. */
+  /** The span of an indexed place without data root: the root comes from the transaction itself. */
   async #computed(offset: number, requester: Requester): Promise<WeaveSpan | undefined> {
     const indexed = this.index?.place(offset)
     if (indexed === undefined) return undefined

@@ -17,7 +17,7 @@ type Note = 'has' | number
 
 /** Which nodes gave chunks of which parts of the weave, by their answers. */
 export class ChunkHolders {
-  /** By node and number of the span. */
+  /** Keyed by node and number of the span. */
   readonly #notes = new BoundedMap<string, Note>(notesMax)
   #changes = 0
 

@@ -4,7 +4,7 @@ import type { Node, NodeAnswer } from './node.js'
 import { type ChunkParts, readChunk } from './node-answers.js'
 import { absenceRefusal } from './verdict.js'
 
-/** As JSON: base64url, with two paths. */
+/** Bytes of a chunk as JSON: base64url, with two paths. */
 const jsonMax = 1_200_000
 
 /** How long a node that did not answer `/chunk2` is not queried so again. */

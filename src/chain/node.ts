@@ -32,7 +32,7 @@ export interface NodeAnswer {
 export interface OpenAnswer {
   readonly status: number
   readonly contentType: string | undefined
-  /** As announced; undefined where the body comes in chunks. */
+  /** The announced length; undefined where the body comes in chunks. */
   readonly sizeBytes: number | undefined
   /** The next piece; undefined at the end; a refusal when the node stalled, broke off or sent too much. */
   next(): Promise<Buffer | undefined | Refusal>

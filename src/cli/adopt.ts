@@ -97,7 +97,7 @@ function wrong(message: string): number {
   return exitCode.usage
 }
 
-/** As Docker Compose and systemd read it back: quotes only where they are needed. */
+/** A value so that Docker Compose and systemd read it back: quotes only where they are needed. */
 function quoted(value: string): string {
   return /^[\w@%+=:,./-]*$/.test(value) ? value : `'${value}'`
 }

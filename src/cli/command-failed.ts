@@ -4,7 +4,7 @@ import { exitCode } from './exit-code.js'
 /** How a command fails: reports the reasons on standard error, one a line, and gives its exit code. */
 export type Failed = (code: number, ...reasons: readonly string[]) => number
 
-/** For the command of these words, behind `sluice`. */
+/** Reports failures of the command with these words, behind `sluice`. */
 export function failedAs(command: string): Failed {
   return (code, ...reasons) => {
     for (const reason of reasons) process.stderr.write(`sluice ${command}: ${reason}\n`)

@@ -113,7 +113,7 @@ function ownerText(signatureType: number, owner: Uint8Array): string {
   return native === address ? address : `${address}, ${native}`
 }
 
-/** For a bundle: whether every item in it is signed by its owner. */
+/** Whether every item in a bundle is signed by its owner; nothing where it is no bundle. */
 function itemFindings(inner: BundleVerifier | undefined): [string, string | Refusal][] {
   if (inner === undefined) return []
   const { items, sound, unsound, broken } = inner.finish()

@@ -188,7 +188,7 @@ async function importBands(bulk: Bulk, { folder, verify, startHeight }: Wanted):
 async function importAnswers(bulk: Bulk, wanted: Wanted, signal: AbortSignal): Promise<number> {
   const { verify, startHeight } = wanted
   const blocks = new Progress('blocks', systemClock)
-  /** By bundles, because nobody knows how many items they have. */
+  /** Progress by bundles, because nobody knows how many items they have. */
   let bundles: Progress | undefined
   let [transactions, items] = [0, 0]
   const importing = new BulkImport(

@@ -205,7 +205,7 @@ function progressLine({
   return `${read} read: ${fresh} blocked, ${known} were blocked already, ${bad} not understood`
 }
 
-/** By line; a file that begins like a document of JSON and is one, whole. */
+/** The lines of a list; the whole text of a file that begins like a document of JSON and is one. */
 function listOf(file: string): AsyncIterable<ListLine> | Iterable<ListLine> | string {
   if (file !== '-' && statSync(file).size <= documentMaxBytes) {
     try {

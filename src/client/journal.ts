@@ -25,7 +25,7 @@ export class Journal {
     return `file:${this.service}:${this.owner}:${keyText(key)}`
   }
 
-  /** By `keyText` of those keys that it knows. */
+  /** Keyed by `keyText` of those keys that it knows. */
   async find(keys: readonly FileKey[]): Promise<ReadonlyMap<string, KeptUpload>> {
     const { store } = this
     const names = keys.map((key) => this.#name(key))

@@ -1,7 +1,7 @@
 import { isHashNative } from './hash.js'
 import type { FetchLike } from './service.js'
 
-/** As it was when the client was loaded: who replaces it later wants to see every request. */
+/** `fetch` as it was when the client was loaded: who replaces it later wants to see every request. */
 export const usualFetch = globalThis.fetch
 
 /** `fetch` copies a body twice before it sends it: what is shorter is not worth the way around it. */

@@ -6,7 +6,7 @@ import type { ClientSigner } from './signer.js'
 import { nowMs, waited } from './timing.js'
 
 export interface NameToSet {
-  /** As it stands in front of a host: `docs`, or `under_docs` for an undername. */
+  /** What stands in front of a host: `docs`, or `under_docs` for an undername. */
   readonly name: string
   readonly id: string
   /** How long others may remember what the name means. */

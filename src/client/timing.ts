@@ -81,7 +81,7 @@ export class Patience {
     this.#sinceMs = undefined
   }
 
-  /** For how long something was waited for, all in all. */
+  /** Milliseconds for which something was waited for, all in all. */
   get waitedMs(): number {
     return this.#waitedMs
   }

@@ -45,7 +45,7 @@ export interface Wallet {
 
 /** A valid transaction, and the fields that the chain computes with. */
 export interface TransactionRow {
-  /** As nodes give it, without data. */
+  /** The transaction as nodes give it, without data. */
   readonly json: NodeRecord
   readonly format: 1 | 2
   /** Address that pays. */

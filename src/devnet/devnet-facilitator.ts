@@ -44,7 +44,7 @@ const supported = {
 interface Paid {
   readonly read: Presented
   readonly usdc: Usdc
-  /** As the version of the payment calls it. */
+  /** The network, as the version of the payment calls it. */
   readonly network: string
 }
 

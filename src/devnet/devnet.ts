@@ -69,12 +69,12 @@ export class Devnet {
     return this.#listening.url
   }
 
-  /** As `POST /tx`: takes node JSON, returns status and text. */
+  /** Same as `POST /tx`: takes node JSON, returns status and text. */
   submit(transaction: unknown): PostReply {
     return this.#growing().submit(transaction)
   }
 
-  /** As `POST /chunk`. */
+  /** Same as `POST /chunk`. */
   submitChunk(chunk: unknown): PostReply {
     return this.#growing().submitChunk(chunk)
   }

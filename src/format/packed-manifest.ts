@@ -106,7 +106,7 @@ function recordsOf(paths: ReadonlyMap<string, string>): Buffer {
   return records.subarray(0, at)
 }
 
-/** For each beginning of a key the number of the first record with it or a greater one, once they are sorted. */
+/** The number of the first record with each beginning of a key or a greater one, once they are sorted. */
 function directoryOf(records: Buffer, bits: number): Uint32Array {
   const directory = new Uint32Array((1 << bits) + 1)
   for (let at = 0; at < records.length; at += recordBytes) directory[beginning(records, at, bits) + 1]! += 1

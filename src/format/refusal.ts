@@ -23,7 +23,7 @@ export interface Refusal {
   readonly message: string
   /** The refusal is remembered from an earlier attempt; nothing was tried now. */
   readonly remembered?: true
-  /** For so long it will be remembered, unless something becomes known. */
+  /** Milliseconds for which it will be remembered, unless something becomes known. */
   readonly rememberedMs?: number
   /** With `unknown` alone: somebody who may know it gave no answer, so nobody may keep this as an absence. */
   readonly isUnsure?: true

@@ -7,7 +7,7 @@ export interface CacheRules {
   readonly trustedSeconds: number
   readonly unstableSeconds: number
   readonly notFoundSeconds: number
-  /** For content that is blocked. */
+  /** Seconds for which answers about blocked content are kept. */
   readonly blockedSeconds: number
   /** Content above this size is `private`: shared caches do not keep it. */
   readonly privateSizeBytes: number
@@ -52,7 +52,7 @@ export function cacheControl(rules: CacheRules): (facts: CacheFacts) => string {
   }
 }
 
-/** For answers that change when something is published later: unknown ids, and a manifest's fallback. */
+/** Cache-Control of answers that change when something is published later: unknown ids, and a manifest's fallback. */
 export function soonStale(rules: CacheRules): string {
   return `public, max-age=${rules.notFoundSeconds}, must-revalidate`
 }

@@ -60,7 +60,7 @@ export interface CacheFillerParts {
   readonly admission: Pick<Admission, 'price' | 'namesCondition'> | undefined
 }
 
-/** For the server; nothing where it is to have no response cache: with a log line for each request, each takes the steps. */
+/** The response cache of a server. None where each request has a line in the log: then each takes the steps. */
 export function responseCacheOptions(
   maxBytes: number,
   log: Log,
@@ -185,7 +185,7 @@ export class CacheFiller {
     return conditions
   }
 
-  /** As long as these hold, the record of the entry is the same, and it is not blocked. */
+  /** While these conditions hold, the record of the entry is the same, and it is not blocked. */
   #entryConditions(entry: Entry): Bounded[] | undefined {
     const { guard } = this.parts
     const generation = this.#generation(entry)

@@ -23,7 +23,7 @@ export class ItemWindow implements Content {
     return this.whole.ready(this.start + start, this.start + end)
   }
 
-  /** As in `StoredContent`: it lies where the bundle does, for as long as what is known of the bundle stays the same. */
+  /** Same as in `StoredContent`: it lies where the bundle does, for as long as what is known of the bundle stays the same. */
   lend(): Borrowed | undefined {
     const borrowed = this.whole.lend?.(this.root.segmentWithdrawals)
     return borrowed && { ...borrowed, offset: borrowed.offset + this.start }

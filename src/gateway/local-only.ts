@@ -2,15 +2,15 @@ import type { Request } from '../http/exchange.js'
 
 /** Requests that go to no other gateway. Words are in lower case. */
 export interface LocalOnlyRules {
-  /** For those with one of these headers. */
+  /** Requests with one of these headers are served from here alone. */
   readonly headers: readonly string[]
-  /** For those whose User-Agent is there and empty. */
+  /** The same for those whose User-Agent is there and empty. */
   readonly emptyUserAgent: boolean
-  /** For those whose User-Agent has one of these in it. */
+  /** The same for those whose User-Agent has one of these in it. */
   readonly userAgents: readonly string[]
-  /** For those that one of these hosts passed on. */
+  /** The same for those that one of these hosts passed on. */
   readonly origins: readonly string[]
-  /** For those of these clients; absent: of none. */
+  /** The same for those of these clients; absent: of none. */
   readonly client?: (request: Request) => boolean
 }
 

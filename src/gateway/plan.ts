@@ -23,7 +23,7 @@ export interface Conditions {
 /** What the conditions of a request are compared with: the selected representation (RFC 9110 section 3.2). */
 export interface Representation {
   readonly sizeBytes: number
-  /** For the parts of a multipart answer. */
+  /** Content-Type of each part of a multipart answer. */
   readonly contentType: string
   /** Strong, with quotes; absent while the content has not been hashed. */
   readonly entityTag: string | undefined

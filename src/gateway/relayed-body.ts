@@ -4,7 +4,7 @@ import type { Content } from '../store/content.js'
 
 const nothing = new Uint8Array(0)
 
-/** For answers whose pieces are all bytes. */
+/** The content of answers whose pieces are all bytes. */
 export const noContent: Content = {
   sizeBytes: 0,
   read: () => undefined,

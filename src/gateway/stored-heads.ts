@@ -18,7 +18,7 @@ interface Stored {
 /** Heads of answers from the store, and from the catalog alone: each entry keeps those that were written for it. */
 export class StoredHeads {
   readonly #noHops: string
-  /** By the lines of an origin: one text for each, so that heads are kept by identity. */
+  /** Keyed by the lines of an origin: one text for each, so that heads are kept by identity. */
   readonly #tails = new Map<string, string>()
 
   constructor(private readonly parts: Pick<DeliveryParts, 'clock' | 'hopsName' | 'cacheFiller' | 'writer'>) {

@@ -110,9 +110,9 @@ export interface LineWish {
 }
 
 export interface LinePage {
-  /** As they were written, JSON. */
+  /** The lines as they were written, JSON. */
   readonly lines: readonly unknown[]
-  /** For the next page; absent: there are no more. A page may be empty and still have one. */
+  /** The cursor of the next page; absent: there are no more. A page may be empty and still have one. */
   readonly next?: string
 }
 

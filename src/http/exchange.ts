@@ -17,7 +17,7 @@ export interface Home {
 export interface Request {
   /** Upper case. */
   readonly method: string
-  /** As sent, percent-encoding untouched, without the query. Starts with a slash. */
+  /** The path as sent, percent-encoding untouched, without the query. Starts with a slash. */
   readonly path: string
   /** Behind the question mark, '' where there is none. */
   readonly query: string

@@ -11,7 +11,7 @@ export interface BodyTerms {
   /** Whose body it is. */
   readonly client: () => string
   readonly sizeMaxBytes: number
-  /** By its sender's word; undefined: it comes in chunks. */
+  /** The length that its sender states; undefined: it comes in chunks. */
   readonly announcedBytes: number | undefined
 }
 

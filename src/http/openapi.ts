@@ -13,7 +13,7 @@ export interface Parameter {
   readonly example: string
 }
 
-/** By name. */
+/** Keyed by name. */
 export type PathParameters = Readonly<Record<string, Parameter>>
 
 /** Head of the OpenAPI document of a service. */
@@ -22,7 +22,7 @@ export interface DescribedService {
   readonly description: string
   readonly release: string
   readonly parameters: PathParameters
-  /** By name, as OpenAPI writes them; the first guards what only the operator may do. */
+  /** Keyed by name, as OpenAPI writes them; the first guards what only the operator may do. */
   readonly securitySchemes: Readonly<Record<string, object>>
 }
 

@@ -20,7 +20,7 @@ export interface Shape {
 
 /** What one path of a route does, for the OpenAPI document. */
 export interface Operation {
-  /** As OpenAPI writes it: `/chunk/{offset}/data`. Begins with the path of its route. */
+  /** The path as OpenAPI writes it: `/chunk/{offset}/data`. Begins with the path of its route. */
   readonly path: string
   readonly summary: string
   /** Statuses that it answers with; those that every path may have (405, 429, 500, 503) are not listed. */

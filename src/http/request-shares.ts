@@ -4,7 +4,7 @@ const shareParts = 8
 /** Counts requests under way, by client. */
 export class RequestShares {
   readonly #counts = new Map<string, number>()
-  /** By slot. */
+  /** Indexed by slot. */
   readonly #clients: (string | undefined)[] = []
   readonly #share: number
 

@@ -75,7 +75,7 @@ export type AnswerPrice = 'none' | 'free' | { readonly one: number; readonly two
 
 /** Which bytes are believed to be in memory, so that they can be read without waiting for the disk. */
 export interface ResidentCells {
-  /** For each `cellBytes` the tick until which that is believed. Shared memory. */
+  /** The tick until which each `cellBytes` are believed. Shared memory. */
   readonly cells: Int32Array
   readonly cellBytes: number
   /** The present tick, and for how many a belief lasts. Shared memory. */
@@ -84,7 +84,7 @@ export interface ResidentCells {
 
 /** Memory that bodies lie in. */
 export interface BodyMemory {
-  /** By this object it is known again. */
+  /** The object by which it is recognized. */
   readonly owner: object
   readonly memory: Uint8Array
   /** What is believed of it. */

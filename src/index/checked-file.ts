@@ -41,7 +41,7 @@ export interface MappedPart {
   readonly bytes: Uint8Array
   /** Where it begins in `bytes`. */
   readonly at: number
-  /** By page: 1 where it was compared with its checksum. No byte of another page may be believed, or read: its disk may fail. */
+  /** Indexed by page: 1 where it was compared with its checksum. No byte of another page may be believed, or read. */
   readonly sound: Uint8Array
   /** The page that `bytes` begin with. */
   readonly page: number

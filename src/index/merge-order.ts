@@ -69,7 +69,7 @@ export class RowNumbers {
 
 /** Segments on their way to one: each row has its number there. */
 export class MergeOrder {
-  /** For each segment: the numbers of its rows in the new one. */
+  /** Indexed by segment: the numbers of its rows in the new one. */
   readonly numbers: readonly RowNumbers[]
   count = 0
   readonly #sources: readonly MergeSource[]

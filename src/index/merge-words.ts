@@ -156,9 +156,9 @@ function compareHeads(one: WordHead, other: WordHead): number {
 
 /** Merges the words of some segments into a new one. */
 export class MergeWords {
-  /** For each segment: for each of its words with a number, the number in the new one. */
+  /** Indexed by segment: the numbers in the new one of its words that have one. */
   readonly numbers: readonly Uint32Array[]
-  /** For each segment: words of its rows that have a number from now on. */
+  /** Indexed by segment: words of its rows that have a number from now on. */
   readonly late: readonly LateCodes[]
   #lateCount = 0
   readonly #heads: WordHead[] = []

@@ -14,7 +14,7 @@ export class PlainTags {
   readonly #words: Uint32Array
   /** Shapes of their values. */
   readonly #shapes: Uint8Array
-  /** For each name: where it lies in the keys, how many words come before it, and how many values have each shape. */
+  /** Indexed by name: where it lies in the keys, how many words come before it, and how many values have each shape. */
   #from: Uint32Array = new Uint32Array(64)
   #to: Uint32Array = new Uint32Array(64)
   #before: Uint32Array = new Uint32Array(64)

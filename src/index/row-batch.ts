@@ -31,7 +31,7 @@ export const usualLimits: BatchLimits = { rows: 250_000, bytes: 96 * 2 ** 20 }
 export class RowBatch {
   count = 0
   readonly words: WordBatch
-  /** For each row: height, place in the block, when it was first seen, id as eight numbers (big-endian). */
+  /** Keys, row after row: height, place in the block, when it was first seen, id as eight numbers (big-endian). */
   keys: Uint32Array = new Uint32Array(1024 * keyNumbers)
   flags: Uint8Array = new Uint8Array(1024)
   /** Where the words and the facts of each row begin. */

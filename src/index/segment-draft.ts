@@ -31,7 +31,7 @@ export class SegmentDraft {
   readonly words: WordWriter
   /** A row: `beginRow`, its words and facts in here, `endRow`. */
   readonly row: VarWriter = new VarWriter()
-  /** For each word with a number: its code in rows. */
+  /** Indexed by the number of a word: its code in rows. */
   codes: Uint32Array = new Uint32Array(0)
   formNumbers: FormNumbers = new FormNumbers([])
   ids: IdTableWriter

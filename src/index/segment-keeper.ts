@@ -46,7 +46,7 @@ export type Tended = 'more' | 'idle' | 'no room'
 
 /** Rows that were removed since their segments were written. */
 export interface Removals {
-  /** As they are now: whether a row of a segment is removed; undefined where none is. */
+  /** Whether a row of a segment is removed, as of now; undefined where none is. */
   snapshot(segment: number): ((row: number) => boolean) | undefined
   /**
    * These segments give way to others: rows that were removed since the snapshots were taken are removed from these. In the
@@ -194,7 +194,7 @@ export class SegmentKeeper {
     if (this.#merging?.from.some((one) => one.number === number) === true) this.close()
   }
 
-  /** As they are now, for who writes a segment anew: whether a row of it is removed; undefined where none is. */
+  /** Whether a row of a segment is removed, as of now, for who writes it anew; undefined where none is. */
   removedIn(number: number): ((row: number) => boolean) | undefined {
     return this.removals.snapshot(number)
   }

@@ -117,7 +117,7 @@ function* writeKeys(sources: readonly MergeSource[], draft: SegmentDraft): Gener
 /** Writes rows of one segment into another one: only the codes of words differ. */
 class RowRewriter {
   readonly #forms: readonly number[]
-  /** For each code in the segment: the code in the new one. */
+  /** Indexed by the code in the segment: the code in the new one. */
   readonly #codes: Uint32Array
   readonly #read = new VarReader(Buffer.alloc(0))
   #row = 0
@@ -126,7 +126,7 @@ class RowRewriter {
 
   constructor(
     private readonly segment: Segment,
-    /** For each word with a number: its number in the new segment. */
+    /** Indexed by the number of a word: its number in the new segment. */
     numbers: Uint32Array,
     private readonly late: LateCodes,
     private readonly draft: SegmentDraft,

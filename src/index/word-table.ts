@@ -27,7 +27,7 @@ export class WordTable {
   readonly #block: WordBlock
   readonly #tops: WordTops
   #loaded = -1
-  /** For who saves what can be read: pages of the table that are damaged hide only the words of their own blocks. */
+  /** Damaged pages of the table hide only the words of their own blocks: for who saves what can be read. */
   skipsDamage = false
   /** Which pages of the table are sound, of those that `skipsDamage` had to know. */
   readonly #pages = new Map<number, boolean>()

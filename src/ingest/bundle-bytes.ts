@@ -36,7 +36,7 @@ export interface BundleBytesParts {
   readonly store: BlobStore
   readonly transactions: Transactions
   readonly openRoot: OpenRoot
-  /** For what has no chunks to prove (format 1). */
+  /** The source of what has no chunks to prove (format 1). */
   readonly whole: Source
   /** Absent: nothing is kept. */
   readonly kept?: Pick<KeptBundles, 'bring'>

@@ -10,7 +10,7 @@ export interface SignedMessage extends Pick<ItemHeader, 'id' | 'signatureType' |
   readonly message: Uint8Array
 }
 
-/** For each whether its owner signed it, else why not; in order. */
+/** Whether the owner of each item signed it, else why not; in their order. */
 export function judgeItems(items: readonly SignedMessage[]): (true | Refusal)[] {
   return items.map((item) => verifyItemMessage(item, item.message))
 }

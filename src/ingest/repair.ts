@@ -87,7 +87,7 @@ export class Repair {
     this.parts.onRepaired()
   }
 
-  /** As a node states it, not proven: chunks are proven when they are read from there. */
+  /** The end in the weave as a node states it, not proven: chunks are proven when they are read from there. */
   async #weaveEnd({ id, dataSize }: Transaction, signal: AbortSignal): Promise<number> {
     if (dataSize === 0) return 0
     const place = await this.parts.chain.transactionOffset(id, { signal })

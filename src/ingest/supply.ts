@@ -12,7 +12,7 @@ export type SupplyChain = HeaderChain & Pick<Chain, 'blockByHeight'>
 /** A transaction in its block. */
 export interface SuppliedTransaction {
   readonly transaction: Transaction
-  /** As `VerifiedHeader` has it; empty where it is not known yet. */
+  /** Same as `VerifiedHeader` has it; empty where it is not known yet. */
   readonly treeRoot: Uint8Array
   readonly index: number
   /** Offset of the last byte of its data in the weave (1-based), proven; 0 while not known, and without data. */

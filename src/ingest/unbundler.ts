@@ -34,9 +34,9 @@ export interface UnbundlerOptions extends OpeningRules, TurnOptions {
 }
 
 export interface UnbundlerParts extends Omit<OpeningParts, 'onAdded' | 'open' | 'turn'> {
-  /** As `bundleBytes` makes it. */
+  /** Same as `bundleBytes` makes it. */
   readonly open: ReturnType<typeof bundleBytes>
-  /** As `bundleAgenda` makes it. */
+  /** Same as `bundleAgenda` makes it. */
   readonly agenda: Agenda
   readonly marks: OpeningMarks
   readonly following: Following

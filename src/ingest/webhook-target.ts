@@ -13,7 +13,7 @@ export interface DeliveryOptions {
   /** 24 to 64 bytes: the receiver has them too. */
   readonly secret: Uint8Array
   readonly release: string
-  /** For one whole exchange. */
+  /** Longest time of one whole exchange. */
   readonly timeoutMs: number
   /** Events sent to one receiver at once. */
   readonly atOnce: number
@@ -42,7 +42,7 @@ const lookEveryMs = 1000
 export class WebhookTarget {
   readonly #rounds: Rounds
   #isAway = false
-  /** For the log: paths and queries of receivers may hold secrets. */
+  /** The receiver as the log has it: its path and query may hold secrets. */
   readonly #receiver: string
 
   constructor(

@@ -62,7 +62,7 @@ export function credited(account: LedgerAccount, posted: bigint, held: bigint): 
   }
 }
 
-/** As it lies on disk: sums as decimal text, because they may be of any length. */
+/** The account as it lies on disk: sums as decimal text, because they may be of any length. */
 export function encodeAccount(account: LedgerAccount): string {
   const { debitsPosted, creditsPosted, debitsPending, creditsPending, openedMs } = account
   return `${debitsPosted} ${creditsPosted} ${debitsPending} ${creditsPending} ${openedMs}`

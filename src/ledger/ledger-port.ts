@@ -117,7 +117,7 @@ export interface MoneyLedger {
   endingsOf(pendingIds: readonly string[]): Promise<Transfer[]>
   /** The records of a kind with these keys that exist, in any order. */
   recordsNamed(kind: string, keys: readonly string[]): Promise<LedgerRecord[]>
-  /** For each span what `records` answers, in the order of the spans. `limit`: of each one. */
+  /** What `records` answers for each span, in their order. `limit`: of each one. */
   recordSpans(kind: string, spans: readonly RecordSpan[], limit: number): Promise<LedgerRecord[][]>
   /** Voids what is pending and over at this time. Resolves with how many. */
   expire(): Promise<number>

@@ -54,7 +54,7 @@ export interface StoredState {
   readonly changes?: string
 }
 
-/** As `changes` has it: what a group has done to records. */
+/** Same as `changes` has it: what a group has done to records. */
 export type Changes = readonly (readonly [kind: string, key: string, version: number, value: string | null])[]
 
 const numberBytes = 8

@@ -38,7 +38,7 @@ export interface EndOrder {
   readonly kind: 'post' | 'void'
   /** Id of the pending transfer. */
   readonly pending: string
-  /** For a post alone: the part that is moved; the rest is free again. Absent: all. */
+  /** The part that a post moves; the rest is free again. Absent: all. */
   readonly amount?: bigint
   readonly reason: string
   readonly reference: string

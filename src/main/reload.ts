@@ -67,16 +67,16 @@ export function withReloadable(inUse: Config, read: Config): Config {
   return Object.fromEntries(tables) as unknown as Config
 }
 
-/** For `Program.reload`. */
+/** Makes `Program.reload`. */
 export function reloading(parts: ReloadingParts): Reloading['reload'] {
   const one = new Reloading(parts)
   return (settings) => one.reload(settings)
 }
 
 export interface ReloadingParts {
-  /** As they were read at the start. */
+  /** The settings as they were read at the start. */
   readonly started: Config
-  /** As the threads have them, reduced to what this machine allows; and the key that opens the orders for the operator. */
+  /** The settings that the threads have, reduced to what this machine allows; and the key of the operator's orders. */
   readonly live: { config: Config; key: string }
   readonly threads: Pick<RunningThreads, 'tell' | 'setLogLevel'>
   readonly tls: Pick<TlsPlaces, 'reload'>

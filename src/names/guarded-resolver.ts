@@ -11,7 +11,7 @@ import {
 } from './names-port.js'
 
 export interface GuardOptions extends BackoffOptions {
-  /** For one answer. */
+  /** Longest wait for one answer. */
   readonly timeoutMs: number
 }
 

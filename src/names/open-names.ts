@@ -21,7 +21,7 @@ export interface NamesThread {
   readonly gateway?: Omit<TrustedGatewayOptions, 'connectionsMax'>
   readonly registryUrl?: string
   readonly timeoutMs: number
-  /** For the last of the order: no other is called after it. */
+  /** Longest wait for the last of the order: no other is called after it. */
   readonly lastTimeoutMs: number
   readonly guard: Omit<GuardOptions, 'timeoutMs'>
   readonly cache: NameCacheOptions

@@ -32,7 +32,7 @@ interface Job {
 
 /** Writes parts of the index as Parquet files on an operator's order, one order at a time. */
 export class Exporter {
-  /** By their ids, the last one last. */
+  /** Keyed by their ids, the last one last. */
   readonly #jobs = new BoundedMap<string, Job>(rememberedMax)
   #last: Job | undefined
   #running: Promise<void> | undefined

@@ -89,7 +89,7 @@ async function checkedColumn(
 
 interface DataPage {
   readonly header: PageHeader
-  /** As it is in the file. */
+  /** The page as it is in the file. */
   readonly body: Uint8Array
   readonly values: number
   readonly isOptional: boolean

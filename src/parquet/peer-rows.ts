@@ -56,7 +56,7 @@ function heightIn(value: Value | undefined): number {
 /** Rows of one height, with their tags. */
 export interface PeerRows {
   readonly transactions: readonly TransactionInput[]
-  /** By the transaction that holds them. */
+  /** Keyed by the transaction that holds them. */
   readonly items: ReadonlyMap<Id, readonly ItemInput[]>
   /** Items whose place makes no sense. */
   readonly misplaced: number

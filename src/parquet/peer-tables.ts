@@ -162,7 +162,7 @@ function readingOf(table: PeerTable): TableReading {
   const wanted = peerColumns[table].map(([words, kind]) => {
     return { kind, isOptional: words.endsWith('?'), names: words.replace('?', '').split('|') }
   })
-  /** For each wanted column its place among those that are read; -1: the file has none of its names. */
+  /** The place of each wanted column among those that are read; -1: the file has none of its names. */
   let places: number[] = []
   const found = ({ schema }: FileMetaData): (SchemaElement | undefined)[] => {
     return wanted.map(({ names }) => schema.slice(1).find(({ name }) => names.includes(name)))

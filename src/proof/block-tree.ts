@@ -10,7 +10,7 @@ import { type ProvenLeaf, validatePath } from './path.js'
 export interface BlockTransaction {
   readonly id: Id
   readonly format: 1 | 2
-  /** For a format-1 transaction: the root of inlineDataTree. None for format 2 without data. */
+  /** The data root; of a format-1 transaction that of inlineDataTree. None for format 2 without data. */
   readonly dataRoot: Uint8Array
   readonly dataSize: number
 }

@@ -21,7 +21,7 @@ function typedOwner(owner: Uint8Array): string | undefined {
   return typedOwnerShape.test(text) ? text : undefined
 }
 
-/** As Ethereum writes it (EIP-55). */
+/** The address as Ethereum writes it (EIP-55). */
 const checksummed = (text: string): string => checksumAddress(Buffer.from(text.slice(2), 'hex'))
 
 /**

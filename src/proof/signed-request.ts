@@ -6,7 +6,7 @@ import { verifySignature } from './signature-verifiers.js'
 /** Who has signed a request. */
 export interface RequestSigner {
   readonly signatureType: number
-  /** As the key's own network writes it. */
+  /** The address as the key's own network writes it. */
   readonly address: string
   /** base64url SHA-256 of the key. */
   readonly alias: string

@@ -33,7 +33,7 @@ const idsMax = 1000
 /** Signature and key that are read from content. */
 interface Load {
   readonly header: Promise<SignedHeader | undefined>
-  /** As JSON, where the query selects it: once, however often. */
+  /** Parts of the header as JSON, where the query selects them: each once, however often. */
   readonly parts: Partial<Record<keyof SignedHeader, LateJson>>
   isOver: boolean
 }

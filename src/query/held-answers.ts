@@ -41,7 +41,7 @@ export class HeldAnswers {
     return this.#makeRoom(0, client)
   }
 
-  /** For so many bytes, of this client or of anybody. */
+  /** Makes room for so many bytes, of this client or of anybody. False: there is none. */
   #makeRoom(bytes: number, client?: string): boolean {
     while (this.#bytes + bytes > this.maxBytes) {
       const greedy = this.#greediest(client)

@@ -23,7 +23,7 @@ const nameBytesMax = 100
 
 /** Words of the index as JSON. */
 export class Texts {
-  /** By its bytes, one character for each. */
+  /** Keyed by the bytes of the name, one character for each. */
   readonly #names = new Recent<string, NameText>(namesMax)
 
   tag(tag: RowTag): TagText {

@@ -42,7 +42,7 @@ const tagsPerStep = 4
 
 /** What a query selects of a page. */
 export interface PageParts {
-  /** For each time that it selects the edges, what of them. */
+  /** What is selected of the edges, each time that the query selects them. */
   readonly edges: readonly (readonly Selected[])[]
   /** The end of the page apart from its edges (`pageInfo.endCursor`). */
   readonly takesEnd: boolean

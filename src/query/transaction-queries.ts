@@ -131,7 +131,7 @@ const tag = {
   },
 } as const satisfies Writers<RowTag>
 
-/** By its id in JSON. */
+/** Writes a bundle by its id in JSON. */
 const holder: Writers<string> = {
   id: (out, id) => {
     out.text += id

@@ -17,7 +17,7 @@ export interface InfoParts extends HealthParts, MetricsParts {
   readonly sections?: Readonly<Record<string, unknown>>
   /** Absent: answers are not signed. */
   readonly key?: SigningKey
-  /** For the page at `/` alone. */
+  /** What the page at `/` alone shows. */
   readonly beside?: Beside
 }
 

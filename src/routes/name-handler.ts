@@ -35,7 +35,7 @@ export class NameHandler {
   /** Keyed by the resolution object: prepared heads are valid exactly as long as that resolution is. */
   readonly #namings = new WeakMap<Resolution, Naming>()
   readonly #apexNaming: Naming
-  /** For the page for unknown names and for what it loads, by their Cache-Control. */
+  /** The naming of the page for unknown names, and of what it loads; keyed by their Cache-Control. */
   readonly #strangers: ReadonlyMap<string, { readonly root: Naming; readonly part: Naming }>
   readonly #soonStale: string
 

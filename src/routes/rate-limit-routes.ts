@@ -32,7 +32,7 @@ export interface RateLimitParts {
 /** One bucket as these routes name it. */
 interface Target {
   readonly kind: 'ip' | 'resource'
-  /** For `Credits`. */
+  /** The bucket, as `Credits` names it. */
   readonly bucket: string
   /** First fields of the answer. */
   readonly about: Readonly<Record<string, string>>

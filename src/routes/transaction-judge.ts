@@ -18,7 +18,7 @@ export class TransactionJudge {
     this.#pool = new Pool({ file: 'proof', threads: 1, waitingMax }, log)
   }
 
-  /** As `faultOfPosted`. A refusal (`busy`): too many large ones wait. */
+  /** Same as `faultOfPosted`. A refusal (`busy`): too many large ones wait. */
   async faultOf(body: Uint8Array): Promise<string | undefined | Refusal> {
     if (body.length <= smallMaxBytes) return faultOfPosted(body)
     return this.#pool.run<string | undefined>('postedFault', { body })

@@ -21,7 +21,7 @@ export interface Naming {
   readonly status?: 404
 }
 
-/** For content served by a name: the name headers, and caching by the name's TTL. */
+/** The naming of content served by a name: the name headers, and caching by the name's TTL. */
 export function namingOf(resolution: Resolution, words: Vocabulary): Naming {
   const lines = nameLines(resolution, words)
   return {
@@ -33,7 +33,7 @@ export function namingOf(resolution: Resolution, words: Vocabulary): Naming {
   }
 }
 
-/** For content that is served under a name without being what the name means. */
+/** The naming of content that is served under a name without being what the name means. */
 export function unnamed(caching: Naming['caching'], status?: 404): Naming {
   return { lines: [], block: '', caching, ...(status === undefined ? {} : { status }) }
 }

@@ -10,7 +10,7 @@ interface RefusalAnswers {
   readonly texts: Readonly<Record<number, string>>
 }
 
-/** For content: the sources are gateways, peers and nodes. */
+/** Answers about content: the sources are gateways, peers and nodes. */
 export const contentAnswers: RefusalAnswers = {
   statusOf: ({ refused }) => statusOf[refused],
   texts: {
@@ -22,7 +22,7 @@ export const contentAnswers: RefusalAnswers = {
   },
 }
 
-/** For requests that are forwarded to nodes. */
+/** Answers to requests that are forwarded to nodes. */
 const nodeAnswers: RefusalAnswers = {
   // The same reason has another status by whose fault it is: 408 where the client was slow, 502 where a node sends too much.
   statusOf: ({ refused, fault }) => {

@@ -45,7 +45,7 @@ export class RequestSlots {
   readonly #shares: FreeShares
   readonly #held = new Set<Held>()
   readonly #bytesPerSecond: number
-  /** By network: requests that had to make room, or whose client left before the end. */
+  /** Keyed by network: requests that had to make room, or whose client left before the end. */
   readonly #wasted: LeakingCounts
 
   /** `eachMax`: slots of one client at most, where that is less than half. */

@@ -7,7 +7,7 @@ export interface Route extends Routed {
   readonly family: 'info' | 'other' | 'upload' | 'payment'
   /** On the root hosts their content goes first: this answers only what that does not have. */
   readonly yields?: true
-  /** For operators: not on the TLS listener, unless they want it there. */
+  /** A route for operators: not on the TLS listener, unless they want it there. */
   readonly isForOperators?: true
   /** Lines of answers to OPTIONS, each with CRLF in front. */
   readonly optionLines?: string

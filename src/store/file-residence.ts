@@ -9,7 +9,7 @@ export class FileResidence {
   readonly here: Residence
   /** Windows whose page tables were filled once. Of pages that stay in memory they stay so, and filling takes long. */
   readonly #filled = new Set<number>()
-  /** By window, the tick until which it is believed not to be all in memory. */
+  /** Keyed by window, the tick until which it is believed not to be all in memory. */
   readonly #apart = new Map<number, number>()
 
   constructor(

@@ -127,7 +127,7 @@ function metaAt(file: number, at: number): Meta | 'foreign' | 'version' {
   }
 }
 
-/** As LMDB reads it: the first part of the kernel's number of this start of the machine; 0 where it gives none. */
+/** The first part of the kernel's number of this start of the machine, as LMDB reads it; 0 where there is none. */
 function bootId(): bigint {
   try {
     const [part = ''] = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').split('-')

@@ -15,7 +15,7 @@ export interface MappedOptions {
   readonly mappedMaxBytes: number
   /** Files that this thread keeps open. */
   readonly filesMax: number
-  /** For so long a file is believed to be what it was; then its inode, size and time are looked at again. */
+  /** Milliseconds for which a file is believed to be what it was; then its inode, size and time are looked at again. */
   readonly believeMs: number
 }
 

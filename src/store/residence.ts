@@ -7,7 +7,7 @@ const cellsMax = 65_536
  * that is not JavaScript can look.
  */
 export class Ticks {
-  /** For so many ticks a belief lasts. */
+  /** Ticks for which a belief lasts. */
   static readonly lasting = 4
   /** The present tick, and `lasting`. */
   readonly numbers = new Int32Array(new SharedArrayBuffer(8))

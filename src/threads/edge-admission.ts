@@ -114,7 +114,7 @@ function statedOf(limits: OpenLimits | undefined, selling: Selling | undefined):
   }
 }
 
-/** For clients whose keys name no bucket: any secret will do. */
+/** The secret of clients whose keys name no bucket: any will do. */
 const noSecret = { low: 0, high: 0 }
 
 type OpenLimits = Awaited<ReturnType<typeof openBuckets>>

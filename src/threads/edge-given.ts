@@ -36,7 +36,7 @@ export interface EdgeGiven {
     readonly liars?: string
   }
   readonly ports: EdgePorts
-  /** For each line to a query thread: memory of the table of clients that left. */
+  /** Indexed by the line to a query thread: memory of the table of clients that left. */
   readonly queryLeft: readonly SharedArrayBuffer[]
   /** Where the buckets are; absent: nobody is limited. */
   readonly limits?: {
@@ -52,7 +52,7 @@ export interface EdgeGiven {
 export interface QueryLineNews {
   /** Which of the query threads, from 0. */
   readonly query: number
-  /** As in `EdgeGiven.queryLeft`. */
+  /** Same as in `EdgeGiven.queryLeft`. */
   readonly left: SharedArrayBuffer
 }
 

@@ -44,7 +44,7 @@ export interface VerificationParts extends Pick<VerifierParts, 'replace' | 'onPr
 
 /** What proves cached content in the background. */
 export interface Verification {
-  /** For the keeper of payloads. */
+  /** What the keeper of payloads reports to. */
   readonly notes: KeptNotes
   recorded(kept: Kept): void
   start(): void

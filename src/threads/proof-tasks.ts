@@ -15,7 +15,7 @@ const beat = keepHeartbeat('proof')
 const prover = new InlineProver()
 const packer = new InlinePacker()
 
-/** As `BlobProver.digest`. */
+/** Same as `BlobProver.digest`. */
 export function digest({ part }: { part: FilePart }): Promise<Uint8Array | undefined | Refusal> {
   beat()
   return prover.digest(part)
@@ -27,7 +27,7 @@ export function postedFault({ body }: { body: Uint8Array }): string | undefined 
   return faultOfPosted(body)
 }
 
-/** As `BlobProver.dataRoot`. */
+/** Same as `BlobProver.dataRoot`. */
 export function dataRoot(task: {
   part: FilePart
   sizeBytes: number
@@ -36,7 +36,7 @@ export function dataRoot(task: {
   return prover.dataRoot(task.part, task.sizeBytes)
 }
 
-/** As `BlobProver.isPayload`. */
+/** Same as `BlobProver.isPayload`. */
 export function isPayload(task: {
   part: FilePart
   header: ItemHeader
@@ -45,7 +45,7 @@ export function isPayload(task: {
   return prover.isPayload(task.part, task.header)
 }
 
-/** As `BlobProver.arePayloads`. */
+/** Same as `BlobProver.arePayloads`. */
 export function arePayloads({ claims }: { claims: readonly PayloadClaim[] }): Promise<JudgedPayloads> {
   beat()
   return prover.arePayloads(claims)

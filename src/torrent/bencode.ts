@@ -23,7 +23,7 @@ export interface BencodeRead {
   readonly value: Bencoded
   /** Where the value ends in the bytes. */
   readonly end: number
-  /** For a dictionary at the top: where each of its values begins and ends. An infohash is that of the bytes as they came. */
+  /** Where each value of a dictionary at the top begins and ends. An infohash is that of the bytes as they came. */
   readonly spans: ReadonlyMap<string, readonly [start: number, end: number]>
 }
 
@@ -138,7 +138,7 @@ export function readBencode(bytes: Uint8Array, limits: BencodeLimits): BencodeRe
   }
 }
 
-/** As `readBencode`, for bytes that hold the value and nothing else. */
+/** Same as `readBencode`, for bytes that hold the value and nothing else. */
 export function decodeBencode(bytes: Uint8Array, limits: BencodeLimits): BencodeRead | undefined {
   const read = readBencode(bytes, limits)
   return read?.end === bytes.length ? read : undefined

@@ -68,7 +68,7 @@ export class DhtNode {
   readonly #id: Buffer
   readonly #turns: RateWindow
   readonly #isV6: boolean
-  /** By address; in the order of their last answers, the latest last. */
+  /** Keyed by address; in the order of their last answers, the latest last. */
   readonly #known = new BoundedMap<string, DhtContact>(knownMax)
   /** Queries without an answer yet, by the address of the node. */
   readonly #pending = new Map<string, (answer: DhtAnswer) => void>()

@@ -51,7 +51,7 @@ function keyOf({ host, port }: PeerAddress): string {
  */
 export class KnownPeers {
   readonly #known = new Map<string, KnownPeer>()
-  /** By source; those to be tried next come first. */
+  /** Keyed by source; those to be tried next come first. */
   readonly #sources = new Map<string, Set<string>>()
   readonly #silent = new BoundedMap<string, number>(silentMax)
 

@@ -12,7 +12,7 @@ export interface DhtContact extends PeerAddress {
 }
 
 export interface DhtAnswer {
-  /** As in the query. */
+  /** The same as in the query. */
   readonly transaction: Buffer
   readonly id: Buffer
   /** To be sent back when announcing. */
@@ -23,7 +23,7 @@ export interface DhtAnswer {
 
 /** Longer datagrams are dropped: messages of this protocol are far shorter. */
 const messageMaxBytes = 4096
-/** By the protocol an answer names 8 nodes; at most so many are read. */
+/** Nodes that are read of one answer at most; by the protocol it names 8. */
 const contactsMax = 16
 const peersMax = 100
 const tokenMaxBytes = 128

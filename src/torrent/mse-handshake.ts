@@ -22,7 +22,7 @@ export type Encryption =
   | 'off'
   /** Incoming as the peer wants; outgoing in clear, and encrypted where the peer closes the connection on that. */
   | 'accept'
-  /** As `accept`, but outgoing ones are tried encrypted first. */
+  /** Same as `accept`, but outgoing ones are tried encrypted first. */
   | 'prefer'
   /** Every connection, and every byte of it, is encrypted. */
   | 'require'

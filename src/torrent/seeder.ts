@@ -52,7 +52,7 @@ export class Seeder implements SeederParts {
   readonly #server: Server
   readonly #files = new OpenFiles(openFilesMax)
   readonly #allowance: Allowance
-  /** By each infohash that peers use for it, as Latin-1 text. */
+  /** Keyed by each infohash that peers use for it, as Latin-1 text. */
   #seeded = new Map<string, Seeded>()
   /** Infohashes as encrypted connections name them, likewise. */
   #veiled = new Map<string, Buffer>()

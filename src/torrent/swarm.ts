@@ -67,7 +67,7 @@ export class Swarm {
   readonly #tracker: Tracker
   #torrents = new Map<string, Seeding>()
   #timer: Timer | undefined
-  /** By the tracker's address. */
+  /** Keyed by the tracker's address. */
   readonly #announcers = new Map<string, Announcer>()
   #stopped = false
 

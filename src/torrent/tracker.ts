@@ -55,7 +55,7 @@ function failure(why: string): Buffer {
 
 /** The tracker's state, all of it in memory: peers announce again soon after a restart. */
 export class Tracker {
-  /** By infohash (v1, and v2 cut to 20 bytes), as Latin-1 text. */
+  /** Keyed by infohash (v1, and v2 cut to 20 bytes), as Latin-1 text. */
   #swarms = new Map<string, TrackerSwarm>()
   #total = 0
   readonly #announces = new Map<string, number>()

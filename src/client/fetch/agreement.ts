@@ -3,7 +3,7 @@ import { type Finding, type Gateways, untrue } from './gateways.js'
 
 /** A question for several gateways, because nothing in an answer proves it. */
 export interface Vote<Value> {
-  /** For messages: what is voted on. */
+  /** What is voted on, for messages. */
   readonly about: string
   readonly quorum: number
   /** One gateway's answer. Rejects with a ClientError where it has none. */

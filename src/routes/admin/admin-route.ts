@@ -20,7 +20,7 @@ export interface AdminRouteParts {
   readonly log: Log
   /** Address of the client, for the audit. */
   readonly clientOf: (request: Request) => string
-  /** For the times of changes in the history. Absent: who passed the order on notes it. */
+  /** Gives the times of changes in the history. Absent: who passed the order on notes it. */
   readonly clock?: Clock
 }
 

@@ -8,7 +8,7 @@ export interface ClusterRequest {
 }
 
 export interface ClusterReply {
-  /** As the order answers; undefined: the database has no tables of a cluster. */
+  /** What the order answers; undefined: the database has no tables of a cluster. */
   readonly machines: object | undefined
 }
 

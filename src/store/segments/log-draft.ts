@@ -14,7 +14,7 @@ import {
 export interface DraftHome {
   readonly sharedMaxBytes: number
   readonly memory: PieceMemory
-  /** By how much the file of one item grows at once: less where the disk has little room. */
+  /** Bytes by which the file of one item grows at once: less where the disk has little room. */
   growBytes(): number
   append(payload: readonly Uint8Array[], digest: RecordDigest, meta?: Uint8Array): LogPlace | Refusal
   flushed(place: LogPlace, until?: Promise<unknown>): Promise<true | Refusal>

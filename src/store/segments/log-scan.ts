@@ -14,7 +14,7 @@ import {
 /** An item that was found in the log at its start. The bytes are the item's own. */
 export interface LoggedItem {
   readonly place: LogPlace
-  /** As it was stated when it was appended. */
+  /** The digest that was stated when it was appended. */
   readonly digest: SplitDigest
   readonly meta: Uint8Array
 }

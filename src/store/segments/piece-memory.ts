@@ -1,6 +1,6 @@
 import { Gathered } from '../../format/gathered.js'
 
-/** As much as comes from a socket at once. */
+/** Bytes of one room: as much as comes from a socket at once. */
 export const pieceRoomBytes = 65_536
 /** What is kept for later: 4 MiB, enough for forty items of 100 KiB that come side by side. */
 const keptMax = 64

@@ -15,7 +15,7 @@ import type { AcceptedItem, Uploads } from '../records/uploads.js'
 export interface BundleRecord {
   readonly id: Id
   readonly state: 'packed' | 'posted' | 'seeded' | 'permanent' | 'dropped'
-  /** As nodes take it, without data. */
+  /** The transaction as nodes take it, without data. */
   readonly transaction: object
   /** Bytes of the data: header and items. */
   readonly sizeBytes: number

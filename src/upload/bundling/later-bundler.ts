@@ -8,6 +8,6 @@ export class LaterBundler {
     this.set = resolve
   })
 
-  /** As `Bundler.betweenRounds`, as soon as it is open. */
+  /** Same as `Bundler.betweenRounds`, as soon as it is open. */
   readonly betweenRounds = async <T>(act: () => T): Promise<T> => (await this.#bundler).betweenRounds(act)
 }

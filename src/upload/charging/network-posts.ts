@@ -87,7 +87,7 @@ export const neverPosted: PostHistory = {
  */
 export class NetworkPosts implements PostHistory {
   readonly #turns: OutwardTurns
-  /** By wallet and network. */
+  /** Keyed by wallet and network. */
   readonly #repeated: LeakingCounts
   readonly #unchecked: UncheckedItems
   readonly #known = new BoundedMap<Id, true>(rememberedMax)

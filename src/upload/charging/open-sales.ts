@@ -26,7 +26,7 @@ export interface OpenSalesParts {
 const againMs = 2000
 /** Sales that are continued at the same time. */
 const drivenMax = 32
-/** For the payment service to answer that a payment is kept for its item. */
+/** Longest wait for the payment service to answer that a payment is kept for its item. */
 const keepMs = 5000
 /** The row of an item is written in this time after its payment was kept, or not at all: the disk may stand still meanwhile. */
 const rowMs = acceptingMs / 5

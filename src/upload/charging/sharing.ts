@@ -23,7 +23,7 @@ export interface SharingOutcome {
   readonly answerFields: object
 }
 
-/** By these tags an item shares credits of its signer, or takes them back. */
+/** The tags by which an item shares credits of its signer, or takes them back. */
 const tags = {
   approve: 'x-approve-payment',
   amount: 'x-amount',
@@ -45,7 +45,7 @@ const unable = {
  */
 const deniedStatus = 400
 
-/** As the payment service denies orders of a wallet that has nothing to move. */
+/** The words in which the payment service denies orders of a wallet that has nothing to move. */
 const nothingToMove = {
   approve: (payer: string) => `Insufficient balance for '${payer}'`,
   revoke: (payer: string, approved: string) =>

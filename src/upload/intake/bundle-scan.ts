@@ -37,7 +37,7 @@ export interface BundleScanParts {
   readonly isInBlock?: (id: Id) => boolean
   /** Bundles with an item of one of them are refused (`isListed`). May change at any time. */
   readonly blockedOwners: ReadonlySet<string>
-  /** For tests; usually `insideMax`. */
+  /** Items inside of a bundle at most; set by tests, usually `insideMax`. */
   readonly insideMax?: number
 }
 

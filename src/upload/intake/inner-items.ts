@@ -54,10 +54,10 @@ export class InnerItems {
   readonly #running: Promise<void>
   readonly #aborted: Promise<void>
   #wake: (() => void) | undefined
-  /** By bundle: who waits until it was looked into. */
+  /** Keyed by bundle: who waits until it was looked into. */
   readonly #waiting = new Map<Id, () => void>()
   readonly #shares = new OpeningShares()
-  /** For each line those of its round that were not begun yet, and the one that is being opened. */
+  /** Keyed by line: those of its round that were not begun yet, and the one that is being opened. */
   readonly #rounds = new Map<OpeningLine, Id[]>()
   readonly #open = new Map<OpeningLine, Opening>()
 

@@ -25,7 +25,7 @@ export class InsideReader {
   #digest = createHash('sha256')
   #entry: BundleEntry | undefined
 
-  /** For the item that is the bundle: bytes in front of its payload, and all of its bytes. */
+  /** Takes two lengths of the item that is the bundle: the bytes in front of its payload, and all of its bytes. */
   constructor(
     private readonly headerSize: number,
     sizeBytes: number,

@@ -32,12 +32,12 @@ export interface ItemAcceptanceParts {
 
 /** What is known of an item when it is accepted, beside its record and its charge. */
 export interface AcceptedWith {
-  /** As `SharingOutcome.answerFields`; undefined: the item orders nothing about shared credits. */
+  /** Same as `SharingOutcome.answerFields`; undefined: the item orders nothing about shared credits. */
   readonly answerFields: object | undefined
   readonly sale?: Sale
   /** Signature of its receipt; absent: not requested yet. */
   readonly signed?: Promise<Uint8Array> | undefined
-  /** For a bundle alone: writes the ids of the items in it, in the transaction that accepts it. */
+  /** Writes the ids of the items in a bundle, in the transaction that accepts it. Absent: it is no bundle. */
   readonly writeIds?: (() => void) | undefined
 }
 

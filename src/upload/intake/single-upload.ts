@@ -111,7 +111,7 @@ class Arrival implements BodySink {
   /** What it holds of the disk; absent while it is small. */
   #holder: Holder | undefined
   readonly #memory: IntakeMemory
-  /** For a body of unknown length: the size at which the next check of credits is due. */
+  /** The size at which the next check of credits is due, for a body of unknown length. */
   #nextCheckBytes = foreseenMinBytes
   /** Questions that are open: the body waits for their answers. */
   #openChecks = 0

@@ -28,7 +28,7 @@ export interface SoldItemsParts {
 
 /** How a sale is completed. */
 interface Settling {
-  /** As in `AcceptedWith`. */
+  /** Same as in `AcceptedWith`. */
   readonly answerFields?: object | undefined
   /** The address range that brought the item: by it listing has turns. */
   readonly client?: string | undefined
@@ -72,7 +72,7 @@ export class SoldItems {
     })
   }
 
-  /** As `resume`, without a payment. Undefined: a request for the item is at work, and decides the sale. */
+  /** Same as `resume`, without a payment. Undefined: a request for the item is at work, and decides the sale. */
   resumeIdle(sale: Sale): Promise<UploadAnswer | undefined> {
     return this.turns.isTaken(sale.itemId) ? Promise.resolve(undefined) : this.resume(sale)
   }

@@ -16,7 +16,7 @@ import type { ReadItem } from './item-reader.js'
 
 /** The bytes of an item that was read to its end. */
 export interface Spooled {
-  /** As `Spool.appendToLog`. */
+  /** Same as `Spool.appendToLog`. */
   appendToLog(digest: RecordDigest, meta: Uint8Array, until?: Promise<unknown>): Promise<LogPlace | Refusal>
 }
 
@@ -53,7 +53,7 @@ export interface StoringParts {
 }
 
 export interface StoredAt extends Pick<AcceptedItem, 'place' | 'stored'> {
-  /** For a bundle alone: writes the ids of the items in it, in the transaction that accepts it. */
+  /** Writes the ids of the items in a bundle, in the transaction that accepts it. Absent: it is no bundle. */
   readonly writeIds?: () => void
 }
 

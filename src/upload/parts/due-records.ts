@@ -10,7 +10,7 @@ export interface DuePlace {
   readonly id: string
 }
 
-/** As they stand in the order. */
+/** The number of each kind, as it stands in the keys of the order. */
 export const kindNumbers: Readonly<Record<DueKind, number>> = { open: 0, owed: 1, finalized: 2, failed: 3 }
 
 /** Ids of records by kind and by the time at which each is due: those that are due are found without a look at the others. */

@@ -74,7 +74,7 @@ export class PartArrival implements BodySink {
     this.#resolve(failure ?? this)
   }
 
-  /** As `PartDraft.isPlaced`. */
+  /** Same as `PartDraft.isPlaced`. */
   get isPlaced(): boolean {
     return this.draft.isPlaced === true
   }

@@ -49,7 +49,7 @@ export interface PartRecords {
    * bytes of it to other machines bring no more. Rejects where the engine does not answer.
    */
   load(id: string, takesOver?: boolean): undefined | Promise<SeenUpload>
-  /** As it was known here last. */
+  /** The record as it was known here last. */
   find(id: string): MultipartRecord | undefined
   /** Those of a kind that are due until `untilMs`, the first due first. Of a cluster: of those that `lookDue` found. */
   due(kind: DueKind, untilMs: number, limit: number): MultipartRecord[]

@@ -7,9 +7,9 @@ import type { Environment, Table } from '../../store/lmdb.js'
 export interface FreeRules {
   /** Larger items are never free; 0: nothing is. Bytes of the whole signed item. */
   readonly itemMaxBytes: number
-  /** For one wallet from one network (IPv4 /24, IPv6 /48), ever: what others post of its public items counts where they are. */
+  /** Free for one wallet from one network (IPv4 /24, IPv6 /48), ever. What others post of its items counts where they are. */
   readonly walletBytes: number
-  /** For the clients of one address range, ever. */
+  /** Free for the clients of one address range, ever. */
   readonly rangeBytes: number
   /**
    * What an address range is charged for each item, and each item in a bundle, beyond its bytes, 0 where absent: the records of a

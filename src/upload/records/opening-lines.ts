@@ -48,7 +48,7 @@ export function weightOf(line: OpeningLine): number {
  * (`TurnLine`; of what is paid for the wallet is the party). So who uploads many items in free bundles delays himself.
  */
 export class OpeningLines {
-  /** By id: the number of the line, and the key there. Nothing: of an older release. */
+  /** Keyed by id: the number of the line, and the key there. Nothing: of an older release. */
   readonly #unopened: Table
   readonly #lines: readonly TurnLine[]
 

@@ -3,7 +3,7 @@ import type { Id } from '../../format/id.js'
 import type { Environment } from '../../store/lmdb.js'
 import type { PendingMarks } from './pending-marks.js'
 
-/** By what an item is known. */
+/** What an item is known by. */
 interface Known {
   readonly id: Id
   readonly owner: string
@@ -31,7 +31,7 @@ export interface PendingWriter<Item> {
  */
 export class PendingItems<Item extends Known> {
   readonly #byId = new Map<Id, Item>()
-  /** By owner and digest of the payload: the last one. */
+  /** Keyed by owner and digest of the payload: the last one. */
   readonly #byContent = new Map<string, Id>()
   readonly #byReservation = new Map<string, Id>()
   #writer: PendingWriter<Item> | undefined

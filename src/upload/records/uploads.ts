@@ -127,7 +127,7 @@ function contentKey(owner: string, digest: Uint8Array): Buffer {
  * `openIntake` puts it here again.
  */
 export class Uploads {
-  /** For all who write to these tables. Each `write` writes pending items first, in the same transaction. */
+  /** The one that all use who write to these tables: each `write` writes pending items first, in the same transaction. */
   readonly environment: Environment
   /** What the object store has of it. */
   readonly stored: StoredRows

@@ -31,7 +31,7 @@ export interface RawUploadParts extends SingleUploadParts {
   readonly usdcUploads: UsdcUploads
   /** Signs with a key that has no other use (item-key.ts). */
   readonly signer: ItemSigner
-  /** For bodies that are too large for memory; emptied at each start. */
+  /** Folder of bodies that are too large for memory; emptied at each start. */
   readonly folder: string
   readonly clock: Clock
 }

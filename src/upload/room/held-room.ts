@@ -16,9 +16,9 @@ export interface RoomBounds {
   readonly disk: Pick<DiskRoom, 'leftBytes' | 'expect'>
 }
 
-/** For parts of uploads, which may wait for a day. */
+/** Shares of parts of uploads, which may wait for a day. */
 export const sharesOfParts = { diskShare: 1 / 2, clientShare: 1 / 4 }
-/** For what is on its way in one request. */
+/** Shares of what is on its way in one request. */
 export const sharesOfRequests = { diskShare: 1, clientShare: 1 }
 
 const usualPlacesMax = 10_000
@@ -82,10 +82,10 @@ export class HeldRoom {
   readonly #order = new EvictionOrder<Holder>()
   /** Uploads that are paid for, by who holds most. */
   readonly #paidOrder = new EvictionOrder<Holder>()
-  /** By address range. */
+  /** Keyed by address range. */
   readonly #bytesOf = new Map<string, number>()
   readonly #placesOf = new Map<string, number>()
-  /** By provider, network and address range with the level in front: places of what is not paid for, and of what is. */
+  /** Keyed by provider, network and address range with the level in front: places of what is not paid for, and of what is. */
   readonly #placesAt = new Map<string, number>()
   readonly #paidPlacesAt = new Map<string, number>()
   #places = 0

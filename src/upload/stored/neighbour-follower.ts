@@ -78,7 +78,7 @@ export class NeighbourFollower {
   #isWhole = false
   /** The first look at all while it runs, and when it began. */
   #first: { readonly look: Promise<Refusal | undefined>; readonly beganMs: number } | undefined
-  /** By the store's clock, when the last look began that was carried out to its end; undefined: none was since the start. */
+  /** When the last whole look began, by the store's clock; undefined: none was carried out since the start. */
   #lookedMs: number | undefined
   readonly #slots = FairSlots.unbounded(readsMax)
   readonly #abort = new AbortController()

@@ -25,7 +25,7 @@ export interface StorableItem extends GroupItem {
 }
 
 export interface StoredGroupsParts {
-  /** For groups, and for large items, which would keep groups waiting. */
+  /** The store of groups; `largeStore` is that of large items, which would keep groups waiting. */
   readonly store: GuardedObjects
   readonly largeStore: GuardedObjects
   readonly keys: StoredKeys

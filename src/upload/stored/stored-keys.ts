@@ -2,7 +2,7 @@ import { type Id, idBytes, idOfBytes } from '../../format/id.js'
 
 /** What the name of a group says of it. */
 export interface GroupName {
-  /** By the store's clock, milliseconds since 1970, when its PUT began: to a second. */
+  /** When its PUT began, to a second, by the store's clock: milliseconds since 1970. */
   readonly atMs: number
   readonly directoryBytes: number
   readonly headBytes: number

@@ -31,7 +31,7 @@ export class Takeovers {
     private readonly secret: Uint8Array,
   ) {}
 
-  /** By name, those that count. */
+  /** Keyed by name, those that count. */
   async all(signal: AbortSignal): Promise<ReadonlyMap<string, Takeover> | Refusal> {
     const found = new Map<string, Takeover>()
     const listed = await this.#list(this.keys.takeovers, signal)
