@@ -20,6 +20,11 @@ export const serviceMeters: readonly MeterRow[] = [
     help: 'The same of those that were paid for; free ones wait behind them.',
   },
   {
+    name: 'upload_items_unreadable',
+    kind: 'gauge',
+    help: 'Accepted items that the disk does not give as they were accepted, and no object store has: they are in no bundle.',
+  },
+  {
     name: 'upload_items_given_up_total',
     kind: 'counter',
     help: 'Items whose bundles were dropped too often: they wait for the operator.',

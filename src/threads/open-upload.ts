@@ -241,6 +241,7 @@ function openBundling(parts: UploadParts, { open }: UploadEndpoints): Bundling {
   const bundler = new Bundler({
     meters,
     isIdle: sandbox !== undefined,
+    fromStore: async (item) => accepting.stored?.bringAgain(item),
     isTakenOver: async (items) => (await accepting.stored?.isTakenOver(items)) === true,
     onPermanent: ({ id, items }, at) => {
       for (let from = 0; from < items.length && webhooks !== undefined; from += 1000)

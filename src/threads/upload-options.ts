@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { draining } from '../actor/stopping.js'
 import { listedAddress } from '../proof/owner-address.js'
-import type { BundlingRules } from '../upload/bundling/bundler.js'
+import type { BundlingRules } from '../upload/bundling/bundler-parts.js'
 import type { FreeRules } from '../upload/records/free-pools.js'
 import { folders } from './folders.js'
 import type { Settings } from './thread-settings.js'

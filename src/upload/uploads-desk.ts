@@ -75,6 +75,7 @@ export class UploadsDesk {
     meters.of('upload_items_waiting_oldest_seconds').set(age(this.#first(uploads.oldest(1))?.receivedMs))
     const paid = this.#first(uploads.oldestPaid(1))
     meters.of('upload_items_waiting_oldest_paid_seconds').set(age(paid?.receivedMs))
+    meters.of('upload_items_unreadable').set(uploads.unreadable.count)
     for (const state of states)
       meters.of('upload_bundles', { state }).set(underWay.filter((one) => one.state === state).length)
     const oldest = underWay.length === 0 ? undefined : Math.min(...underWay.map(({ createdMs }) => createdMs))
@@ -102,6 +103,7 @@ export class UploadsDesk {
         kept: uploads.count,
         waiting: uploads.waiting,
         oldestMs: this.#first(uploads.oldest(1))?.receivedMs ?? null,
+        unreadable: uploads.unreadable.some(shownMax),
         oldestPaidMs: this.#first(uploads.oldestPaid(1))?.receivedMs ?? null,
       },
       open: open.listed(shownMax),

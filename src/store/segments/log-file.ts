@@ -13,6 +13,12 @@ export function isSamePlace(one: LogPlace, other: LogPlace): boolean {
   return one.file === other.file && one.offset === other.offset
 }
 
+/** What is thrown where a file of the log ends before its item: as the system's own error of a disk that fails. */
+export function cutLogError(file: number): Error {
+  const error = new Error(`file ${file} of the log of uploads is cut`)
+  return Object.assign(error, { code: 'EIO', syscall: 'read' })
+}
+
 /** Name of a file of the log, or of the small one beside it that says that all of it is durable, and where it ends. */
 export function logFileName(number: number, kind: 'log' | 'sealed' = 'log'): string {
   return `${String(number).padStart(10, '0')}.${kind}`

@@ -4,8 +4,9 @@ import { chunkSizeMax, chunkSizes } from '../../format/chunk.js'
 import { isRefusal } from '../../format/refusal.js'
 import { DataRootHasher } from '../../proof/data-root.js'
 import type { MerkleTree } from '../../proof/merkle.js'
-import { logFileName } from '../../store/segments/log-file.js'
+import { cutLogError, logFileName } from '../../store/segments/log-file.js'
 import type { AcceptedItem } from '../records/uploads.js'
+import { checkOf } from './item-check.js'
 
 const pieceBytes = 2 ** 20
 
@@ -75,7 +76,7 @@ class LogReader {
     this.#start = wanted.offset
     this.#end = wanted.offset + (read?.bytesRead ?? 0)
     const piece = this.held(file, wanted)
-    if (piece === undefined) throw new Error(`file ${file} of the log of uploads is cut`)
+    if (piece === undefined) throw cutLogError(file)
     return piece
   }
 
@@ -132,23 +133,30 @@ export class BundleData {
     this.sizeBytes = at
   }
 
-  /** All bytes in order, in pieces that are valid until the next one. Rejects where a file is gone or cut. */
-  async *pieces(): AsyncGenerator<Uint8Array, undefined> {
+  /**
+   * All bytes in order, in pieces that are valid until the next one. Rejects where a file is gone or cut. `unfit`: gets each item
+   * whose bytes are not those that were accepted; without it nothing is compared.
+   */
+  async *pieces(unfit?: (item: AcceptedItem) => void): AsyncGenerator<Uint8Array, undefined> {
     yield this.header
     const reader = new LogReader(this.logFolder)
     const gathered = new Gathered()
     try {
       for (const stretch of stretchesOf(this.items)) {
-        for (const { place } of stretch.items) {
+        for (const item of stretch.items) {
+          const { place } = item
+          const check = unfit && checkOf(item)
           for (let done = 0; done < place.sizeBytes; ) {
             const left = { offset: place.offset + done, size: place.sizeBytes - done }
             // What lies in memory is not waited for: of small items there are many.
             const piece = reader.held(place.file, left) ?? (await reader.read(place.file, left, stretch.end))
             done += piece.length
+            check?.update(piece)
             if (gathered.take(piece)) continue
             if (gathered.size > 0) yield gathered.give()
             if (!gathered.take(piece)) yield piece
           }
+          if (check?.isRight() === false) unfit?.(item)
         }
       }
       if (gathered.size > 0) yield gathered.give()
@@ -158,10 +166,10 @@ export class BundleData {
     return undefined
   }
 
-  /** The tree over its chunks: the data is read once. */
-  async tree(): Promise<MerkleTree> {
+  /** The tree over its chunks: the data is read once. `unfit`: as for `pieces`. */
+  async tree(unfit?: (item: AcceptedItem) => void): Promise<MerkleTree> {
     const hasher = new DataRootHasher(this.sizeBytes)
-    for await (const piece of this.pieces()) hasher.update(piece)
+    for await (const piece of this.pieces(unfit)) hasher.update(piece)
     const tree = hasher.finish()
     if (isRefusal(tree)) throw new Error(tree.message)
     return tree

@@ -1,63 +1,22 @@
 import { Backoff } from '../../actor/backoff.js'
-import type { Clock, Timer } from '../../actor/clock.js'
-import type { Log } from '../../actor/log.js'
-import type { Meters } from '../../actor/meter.js'
-import type { Broadcast } from '../../chain/broadcast.js'
-import type { Chain } from '../../chain/chain.js'
-import type { DataWitnesses } from '../../chain/data-witnesses.js'
+import type { Timer } from '../../actor/clock.js'
 import { type Id, idOfBytes } from '../../format/id.js'
-import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { tagOf } from '../../format/tag.js'
 import { transactionJson } from '../../format/transaction.js'
 import { sha256 } from '../../proof/digest.js'
 import type { MerkleTree } from '../../proof/merkle.js'
 import { signatureData } from '../../proof/transaction-proof.js'
-import type { DurableLog } from '../../store/segments/durable-log.js'
-import type { Signing } from '../intake/signing.js'
-import type { Uploads } from '../records/uploads.js'
+import { diskRefusal, isDiskError } from '../../store/disk-error.js'
+import type { AcceptedItem } from '../records/uploads.js'
 import { BundleData } from './bundle-data.js'
-import { type BundleRecord, type BundleSummary, type Bundles, summaryOf } from './bundle-records.js'
+import { type BundleRecord, type BundleSummary, summaryOf } from './bundle-records.js'
+import type { BundlerParts } from './bundler-parts.js'
 import { againMaxMs, isFirstSending, isSending, isStepDue } from './due.js'
-import { NextBundle, type NextRules } from './next-bundle.js'
+import { NextBundle } from './next-bundle.js'
 import { ReadBack, unseenWaitMs } from './read-back.js'
+import { isPlaceError, ReadableData } from './readable-data.js'
 import { postChunks } from './seeding.js'
-
-export interface BundlingRules extends NextRules {
-  /** Between two looks at what is to be done. */
-  readonly everyMs: number
-  /** Confirmations after which nothing can take a block back. */
-  readonly depth: number
-  /** Between two questions about one transaction. */
-  readonly lookMs: number
-}
-
-export interface BundlerParts {
-  readonly uploads: Uploads
-  readonly bundles: Bundles
-  readonly itemLog: DurableLog
-  readonly logFolder: string
-  readonly chain: Pick<Chain, 'anchor' | 'price' | 'balance' | 'postTransaction' | 'agreedStatus'>
-  readonly broadcast: Pick<Broadcast, 'chunk'>
-  /** Nodes that show whether they have the data of a bundle: before, its bytes are not given up. */
-  readonly witnesses: Pick<DataWitnesses, 'look'>
-  readonly signing: Pick<Signing, 'data'>
-  /** RSA modulus of the wallet. */
-  readonly owner: Uint8Array
-  readonly address: string
-  readonly height: () => number | undefined
-  /** Gets each transaction that is in a block, so that the gateway opens it. */
-  readonly onMined: (id: Id) => void
-  /** Gets each bundle that has become permanent. */
-  readonly onPermanent?: (record: BundleRecord, height: number) => void
-  readonly meters: Meters
-  readonly clock: Clock
-  readonly logger: Log
-  readonly rules: BundlingRules
-  /** Whether another machine has some of these items now; requested before each attempt to post. */
-  readonly isTakenOver?: (items: readonly Id[]) => Promise<boolean>
-  /** Nothing is packed or posted: orders alone are carried out. */
-  readonly isIdle?: boolean
-}
 
 /** Between two rounds while there is nothing to do. */
 const idleEveryMs = 1000
@@ -72,6 +31,8 @@ const packAgainMaxMs = 1_800_000
 /** Nodes forget an anchor after so many blocks; a transaction that no node knows then is lost. */
 const anchorBlocks = 50
 const stepsMax = 20
+/** Attempts to read all items of a bundle that was posted, some 15 seconds. */
+const damagedAttempts = 4
 /** Bytes stay after they are permanent: the gateway reads them here until it has found them in their block. */
 const keepMs = 3_600_000
 
@@ -87,6 +48,7 @@ export class Bundler {
   readonly #orders: (() => void)[] = []
   readonly #next: NextBundle
   readonly #readBack: ReadBack
+  readonly #readable: ReadableData
   /** Nothing is packed while it is on. Bundles in a row that were given up make it longer. */
   readonly #packing: Backoff
   /** The wallet had too little when the last transaction was refused. */
@@ -97,6 +59,7 @@ export class Bundler {
     this.#packing = new Backoff({ failuresMax: 1, restMs, restMaxMs: packAgainMaxMs }, parts.clock)
     this.#next = new NextBundle(parts.uploads, parts.rules, parts.clock)
     this.#readBack = new ReadBack(parts)
+    this.#readable = new ReadableData(parts)
   }
 
   #count(outcome: 'packed' | 'permanent' | 'dropped'): void {
@@ -179,7 +142,11 @@ export class Bundler {
   }
 
   async #step(summary: BundleSummary): Promise<void> {
-    const outcome = await this.#nextState(summary)
+    // One bundle that fails delays no other.
+    const outcome = await this.#nextState(summary).catch((error: unknown) => {
+      if (!isDiskError(error) && !isPlaceError(error)) throw error
+      return diskRefusal(error)
+    })
     if (outcome !== undefined) this.#retryLater(summary.id, outcome)
   }
 
@@ -239,7 +206,9 @@ export class Bundler {
       this.#packing.hold(againMs)
       return
     }
-    const tree = await data.tree()
+    const tree = await this.#readable.tree(data, items)
+    // The next round packs the others.
+    if (tree === undefined) return
     const nothing = new Uint8Array(0)
     const unsigned = {
       format: 2 as const,
@@ -323,13 +292,24 @@ export class Bundler {
     const { uploads, logFolder, clock, rules } = this.parts
     const items = bundle.items.flatMap((id) => uploads.find(id) ?? [])
     const data = new BundleData(items, logFolder)
-    const tree = this.#trees.get(bundle.id) ?? (await data.tree())
+    const tree = this.#trees.get(bundle.id) ?? (await this.#readable.tree(data, items))
+    // What fails may be due to the bytes: the next attempt compares them.
+    this.#trees.delete(bundle.id)
+    if (tree === undefined) return this.#damaged(bundle, items)
     const takers = await postChunks(data, tree, this.parts.broadcast, () => this.#isClosed)
     if (isRefusal(takers) || this.#isClosed) return isRefusal(takers) ? takers : undefined
-    this.#trees.delete(bundle.id)
     const waitMs = unseenWaitMs(bundle.unseen ?? 0, rules.lookMs)
     const takenBy = [...new Set([...(bundle.takenBy ?? []), ...takers])]
     this.#advance({ ...bundle, takenBy }, 'seeded', clock.now() + waitMs)
+    return undefined
+  }
+
+  /** Some items of a bundle that was posted cannot be read: after some attempts the others are packed into another one. */
+  #damaged(bundle: BundleRecord, items: readonly AcceptedItem[]): Refusal | undefined {
+    const lost = items.filter(({ id }) => this.parts.uploads.unreadable.has(id)).length
+    const reason = `${lost} of its items cannot be read`
+    if (lost === 0 || bundle.attempts < damagedAttempts) return refuse('busy', 'self', reason)
+    this.#drop(bundle, reason, false)
     return undefined
   }
 

@@ -27,7 +27,7 @@ export class NextBundle {
     const { uploads, rules, clock } = this
     if (!this.#mayBeFull()) return []
     // One more than fit shows whether others still wait.
-    const limit = rules.itemsMax + 1
+    const limit = rules.itemsMax + 1 + uploads.unreadable.count
     const lines = {
       paid: this.#found(uploads.oldestPaid(limit)),
       free: this.#found(uploads.freeByTurns(limit)),
@@ -45,7 +45,9 @@ export class NextBundle {
   /** Whether all that wait are to be looked at: ten thousand take a tenth of a second, and rounds come several times a second. */
   #mayBeFull(): boolean {
     const { uploads, rules, clock } = this
-    const [oldest] = uploads.oldest(1)
+    const oldest = uploads
+      .oldest(1 + uploads.unreadable.count)
+      .find((id) => !uploads.unreadable.isResting(id, clock.now()))
     const first = oldest === undefined ? undefined : uploads.find(oldest)
     if (oldest === undefined) return false
     if (first === undefined || !isWithin(clock.now(), first.receivedMs, rules.waitMs)) return true
@@ -55,7 +57,8 @@ export class NextBundle {
 
   *#found(ids: Iterable<Id>): Generator<AcceptedItem> {
     for (const id of ids) {
-      const item = this.uploads.find(id)
+      const isLeftOut = this.uploads.unreadable.isResting(id, this.clock.now())
+      const item = isLeftOut ? undefined : this.uploads.find(id)
       if (item !== undefined) yield item
     }
   }

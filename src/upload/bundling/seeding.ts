@@ -1,8 +1,11 @@
 import type { Broadcast } from '../../chain/broadcast.js'
 import { encodeBase64url } from '../../format/base64url.js'
-import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { equalBytes, sha256 } from '../../proof/digest.js'
 import type { MerkleTree } from '../../proof/merkle.js'
 import type { BundleData } from './bundle-data.js'
+
+const none = new Uint8Array(0)
 
 /** Chunks posted at once. */
 const chunksAtOnce = 4
@@ -41,11 +44,15 @@ async function postChunk(
   bytes: Uint8Array,
   broadcast: Pick<Broadcast, 'chunk'>,
 ): Promise<readonly string[] | Refusal> {
+  const { hash, end } = tree.leaves[index] ?? { hash: none, end: 0 }
+  // Wrong bytes could not be proven: the reason is here, and not at a node.
+  if (!equalBytes(sha256(bytes), hash))
+    return refuse('forged', 'self', `chunk ${index} is not what was signed: the log has changed`)
   const json = JSON.stringify({
     data_root: encodeBase64url(tree.root),
     data_size: String(sizeBytes),
     data_path: encodeBase64url(tree.path(index)),
-    offset: String((tree.leaves[index]?.end ?? 0) - 1),
+    offset: String(end - 1),
     chunk: encodeBase64url(bytes),
   })
   const posted = await broadcast.chunk(json)

@@ -25,7 +25,7 @@ export type ItemStore = Pick<StoredUploads, 'put' | 'refusal' | 'holds'>
 
 /** The record of an item. `deadlineHeight`: the receipt promises that it is permanent by then. */
 export function loggedUpload(
-  { header, digest, itemsInside }: ReadItem,
+  { header, digest, logDigest, itemsInside }: ReadItem,
   charge: ItemCharge,
   purchase: Purchase | undefined,
   terms: Pick<LoggedUpload, 'receivedMs' | 'deadlineHeight'>,
@@ -39,6 +39,7 @@ export function loggedUpload(
     winc: charge.winc,
     ...(contentType === undefined ? {} : { contentType }),
     digest: encodeBase64url(digest),
+    ...(logDigest instanceof Uint8Array ? {} : { logDigest: encodeBase64url(logDigest.digest) }),
     ...(isBundle(header.tags) ? { isBundle: true, itemsInside } : {}),
     ...(purchase === undefined ? {} : { sale: saleFacts(purchase, header.id) }),
     ...(charge.heldAs === undefined ? {} : { heldAs: charge.heldAs }),

@@ -9,6 +9,7 @@ import type { PendingMarks } from './pending-marks.js'
 import { ScannedIds } from './scanned-ids.js'
 import { StoredRows } from './stored-rows.js'
 import { UnlistedItems } from './unlisted-items.js'
+import { UnreadableItems } from './unreadable-items.js'
 import { WaitingLines } from './waiting-lines.js'
 
 /** The record of an item in the log: enough to restore it when the tables were lost. */
@@ -25,6 +26,11 @@ export interface LoggedUpload {
   readonly contentType?: string
   /** SHA-256 of the payload, base64url; items of older releases have none. */
   readonly digest?: string
+  /**
+   * SHA-256 of the bytes in front of the payload and of the payload's SHA-256, base64url: what the log has as its digest. Items
+   * of older releases have none.
+   */
+  readonly logDigest?: string
   /** It is a bundle by its tags. */
   readonly isBundle?: true
   /** How many items the header of a bundle names. */
@@ -145,6 +151,8 @@ export class Uploads {
   /** What lies in uploaded bundles, whether these were looked into or not. */
   readonly scanned: ScannedIds
   readonly unlisted: UnlistedItems
+  /** Found while they were to be packed. */
+  readonly unreadable = new UnreadableItems()
   /** Keys alone: an uploaded bundle, and an item in it. */
   readonly #within: Table
   /** Names under which prices are reserved, where these are not the ids of the items (`heldAs`): the items. */

@@ -1,3 +1,4 @@
+import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { ObjectStore } from '../../source/objects/object-store.js'
 import { wholeObject } from '../../source/objects/small-objects.js'
@@ -50,6 +51,15 @@ export class GroupReader {
     const found = await this.store.get(this.keys.group(group), window, { signal: this.signal })
     if (isRefusal(found)) return found
     return this.#kept(new Pieces(found.body[Symbol.asyncIterator]()), first.offset, entries)
+  }
+
+  /** The same for one item; undefined: the group has none of this id, or is gone. */
+  async one(group: string, id: Id): Promise<LogPlace | Refusal | undefined> {
+    const entries = await this.head(group)
+    if (isRefusal(entries)) return entries
+    const entry = typeof entries === 'string' ? undefined : entries.find((one) => one.id === id)
+    const places = entry && (await this.bring(group, [entry]))
+    return isRefusal(places) ? places : places?.[0]
   }
 
   async #kept(pieces: Pieces, start: number, entries: readonly SealedEntry[]): Promise<LogPlace[] | Refusal> {

@@ -1,5 +1,5 @@
 import { closeSync, openSync, readSync } from 'node:fs'
-import { type LogPlace, logFileName } from '../../store/segments/log-file.js'
+import { cutLogError, type LogPlace, logFileName } from '../../store/segments/log-file.js'
 import { recordSlotBytes } from '../../store/segments/segment-record.js'
 
 /**
@@ -24,7 +24,7 @@ export function readLogInto(
       const offset = offsets[index] ?? 0
       for (let at = 0; at < place.sizeBytes; ) {
         const read = readSync(handle, into, offset + at, place.sizeBytes - at, place.offset + at)
-        if (read === 0) throw Object.assign(new Error(`file ${file} of the log is cut`), { code: 'EIO' })
+        if (read === 0) throw cutLogError(file)
         at += read
       }
     }

@@ -1,6 +1,7 @@
 import { open } from 'node:fs/promises'
+import { decodeBase64url } from '../../format/base64url.js'
 import { sha256 } from '../../proof/digest.js'
-import { logFileName } from '../../store/segments/log-file.js'
+import { cutLogError, logFileName } from '../../store/segments/log-file.js'
 import type { RecordDigest } from '../../store/segments/segment-record.js'
 import type { AcceptedItem, LoggedUpload } from '../records/uploads.js'
 import { SplitCheck } from './split-check.js'
@@ -23,6 +24,7 @@ export async function loggedAgain(item: AcceptedItem, logFolder: string): Promis
     winc: item.winc,
     ...(contentType === undefined ? {} : { contentType }),
     ...(item.digest === undefined ? {} : { digest: item.digest }),
+    ...(item.logDigest === undefined ? {} : { logDigest: item.logDigest }),
     ...(item.isBundle === true ? { isBundle: true } : {}),
     ...(item.heldAs === undefined ? {} : { heldAs: item.heldAs }),
   }
@@ -37,7 +39,13 @@ export async function loggedAgain(item: AcceptedItem, logFolder: string): Promis
   }
 }
 
-async function digestOf({ place, headerSize, digest }: AcceptedItem, folder: string): Promise<RecordDigest> {
+async function digestOf(
+  { place, headerSize, digest, logDigest }: AcceptedItem,
+  folder: string,
+): Promise<RecordDigest> {
+  const known = logDigest === undefined ? undefined : decodeBase64url(logDigest)
+  // What the disk has made of the bytes since is not sealed as right.
+  if (known !== undefined) return { frontBytes: headerSize, digest: known }
   const file = await open(`${folder}/${logFileName(place.file)}`, 'r')
   try {
     // An item of an older release has no digest of its payload: all is read then.
@@ -47,8 +55,7 @@ async function digestOf({ place, headerSize, digest }: AcceptedItem, folder: str
     for (let at = 0; at < wanted; ) {
       const buffer = Buffer.alloc(Math.min(pieceBytes, wanted - at))
       const { bytesRead } = await file.read(buffer, 0, buffer.length, place.offset + at)
-      if (bytesRead === 0)
-        throw Object.assign(new Error('a file of the log of uploads is cut'), { code: 'EIO' })
+      if (bytesRead === 0) throw cutLogError(place.file)
       const bytes = buffer.subarray(0, bytesRead)
       if (whole === undefined) front.push(bytes)
       else whole.update(bytes)

@@ -7,7 +7,7 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { GuardedObjects } from '../../source/objects/guarded-objects.js'
 import { codeOf } from '../../store/blobs.js'
 import { diskRefusal } from '../../store/disk-error.js'
-import { type LogPlace, logFileName } from '../../store/segments/log-file.js'
+import { cutLogError, type LogPlace, logFileName } from '../../store/segments/log-file.js'
 import {
   encodeGroupHead,
   type GroupHead,
@@ -177,7 +177,7 @@ export class StoredGroups {
       const file = await open(`${logFolder}/${logFileName(item.place.file)}`, 'r')
       handle = file
       const read = (start: number, length: number): Promise<Uint8Array> =>
-        readBehind(head.bytes, file, item.place.offset, start, length)
+        readBehind(head.bytes, { ...item.place, handle: file }, start, length)
       const content = { sizeBytes: totalBytes, read }
       return await this.#putNamed(head, totalBytes, [item], (name) =>
         largeStore.putLarge(keys.group(name), content, signal),
@@ -222,8 +222,7 @@ export class StoredGroups {
 /** Bytes of a head and of a file behind it, as one. */
 async function readBehind(
   head: Uint8Array,
-  file: FileHandle,
-  fileOffset: number,
+  { file, offset, handle }: LogPlace & { readonly handle: FileHandle },
   start: number,
   length: number,
 ): Promise<Uint8Array> {
@@ -231,10 +230,9 @@ async function readBehind(
   const front = head.subarray(start, start + length)
   bytes.set(front, 0)
   for (let at = front.length; at < length; ) {
-    const position = fileOffset + start + at - head.length
-    const { bytesRead } = await file.read(bytes, at, length - at, position)
-    if (bytesRead === 0)
-      throw Object.assign(new Error('a file of the log of uploads is cut'), { code: 'EIO' })
+    const position = offset + start + at - head.length
+    const { bytesRead } = await handle.read(bytes, at, length - at, position)
+    if (bytesRead === 0) throw cutLogError(file)
     at += bytesRead
   }
   return bytes

@@ -8,7 +8,8 @@ import type { TierKeys } from '../../source/tier/tier-keys.js'
 import { readMarker } from '../../source/tier/tier-marker.js'
 import { diskRefusal, isDiskError } from '../../store/disk-error.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
-import type { Uploads } from '../records/uploads.js'
+import type { LogPlace } from '../../store/segments/log-file.js'
+import type { AcceptedItem, Uploads } from '../records/uploads.js'
 import { EndedGroups } from './ended-groups.js'
 import { GroupReader } from './group-reader.js'
 import { handOver } from './handed-over.js'
@@ -152,6 +153,16 @@ export class StoredUploads {
    */
   holds(group: string): Promise<boolean> {
     return this.#held.add(group)
+  }
+
+  /**
+   * Puts the copy of an item in the store into the log once more. Undefined: the store has none. A refusal: it cannot be had now,
+   * or is not what was kept. Rejects where the disk fails.
+   */
+  async bringAgain({ id, stored }: AcceptedItem): Promise<LogPlace | Refusal | undefined> {
+    if (stored === undefined) return undefined
+    const { slowStore, keys, itemLog, secret } = this.parts
+    return new GroupReader(slowStore, keys, itemLog, await secret(), this.#abort.signal).one(stored, id)
   }
 
   /** One GET, and in a cluster one list. */

@@ -5,12 +5,14 @@ import { pause } from '../../../src/actor/clock.js'
 import { silentLog } from '../../../src/actor/log.js'
 import { Meters, meterBytes } from '../../../src/actor/meter.js'
 import { meterTable } from '../../../src/actor/meter-table.js'
+import { encodeBase64url } from '../../../src/format/base64url.js'
 import { type Id, idOfBytes } from '../../../src/format/id.js'
 import { isRefusal } from '../../../src/format/refusal.js'
 import { sha256 } from '../../../src/proof/digest.js'
 import { DurableLog } from '../../../src/store/segments/durable-log.js'
 import { Bundles } from '../../../src/upload/bundling/bundle-records.js'
-import { Bundler, type BundlerParts } from '../../../src/upload/bundling/bundler.js'
+import { Bundler } from '../../../src/upload/bundling/bundler.js'
+import type { BundlerParts } from '../../../src/upload/bundling/bundler-parts.js'
 import type { FreeReservation } from '../../../src/upload/records/free-pools.js'
 import { openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
 import { turnOf } from '../../../src/upload/records/waiting-lines.js'
@@ -23,6 +25,7 @@ export interface Rig {
   readonly uploads: Uploads
   readonly bundles: Bundles
   readonly clock: HandClock
+  readonly log: DurableLog
   /** Puts an item into the log and the tables; `free`: what was taken for it. */
   accept(name: string, free?: FreeReservation): Id
   /** The next bundle is packed, if any is: five seconds later, or `afterMs`. */
@@ -49,7 +52,7 @@ export async function rigOf(
   const bundler = new Bundler({
     uploads,
     bundles,
-    log,
+    itemLog: log,
     logFolder: join(folder, 'log'),
     clock,
     logger: silentLog,
@@ -87,7 +90,16 @@ export async function rigOf(
     const place = log.append([bytes], createHash('sha256').update(bytes).digest())
     if (isRefusal(place)) throw new Error(place.message)
     const turn = free && turnOf(free)
-    const facts = { id, headerSize: 1, owner: 'o', receivedMs: clock.now(), deadlineHeight: 1, winc: '0' }
+    const logDigest = encodeBase64url(sha256(bytes.subarray(0, 1), sha256(bytes.subarray(1))))
+    const facts = {
+      logDigest,
+      id,
+      headerSize: 1,
+      owner: 'o',
+      receivedMs: clock.now(),
+      deadlineHeight: 1,
+      winc: '0',
+    }
     uploads.accept([{ ...facts, place, ...(turn === undefined ? {} : { turn }) }], () => undefined)
     return id
   }
@@ -101,5 +113,5 @@ export async function rigOf(
     clock.jump(afterMs)
     await bundler.betweenRounds(() => undefined)
   }
-  return { uploads, bundles, clock, accept, round, turn }
+  return { uploads, bundles, clock, log, accept, round, turn }
 }

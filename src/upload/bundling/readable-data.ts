@@ -1,0 +1,96 @@
+import type { Clock } from '../../actor/clock.js'
+import type { Log } from '../../actor/log.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import type { MerkleTree } from '../../proof/merkle.js'
+import { codeOf } from '../../store/blobs.js'
+import type { DurableLog } from '../../store/segments/durable-log.js'
+import { isSamePlace, type LogPlace } from '../../store/segments/log-file.js'
+import type { AcceptedItem, Uploads } from '../records/uploads.js'
+import { BundleData } from './bundle-data.js'
+
+export interface ReadableDataParts {
+  readonly uploads: Uploads
+  readonly itemLog: Pick<DurableLog, 'release'>
+  readonly logFolder: string
+  /** Puts an item of the object store into the log once more; undefined: no store has it. */
+  readonly fromStore?: (item: AcceptedItem) => Promise<LogPlace | Refusal | undefined>
+  readonly clock: Pick<Clock, 'now'>
+  readonly logger: Log
+}
+
+/** Errors that are about one place of one file. Others (too many open files) would make all items look lost. */
+const placeErrors: ReadonlySet<string> = new Set(['EIO', 'ENOENT', 'EBADMSG', 'EUCLEAN', 'ENODATA'])
+
+/** Whether something threw because bytes of the log cannot be read. */
+export function isPlaceError(error: unknown): boolean {
+  return placeErrors.has(codeOf(error) ?? '')
+}
+
+/** Reads the data of bundles, and finds the items in it that cannot be read, or are not what was accepted. */
+export class ReadableData {
+  constructor(private readonly parts: ReadableDataParts) {}
+
+  /**
+   * The tree over the data of these items, each of which is what was accepted. Undefined: some were not. What the object store
+   * has of these is in the log again, at another place; the others are set aside (`UnreadableItems`). Rejects where no single
+   * item is the reason.
+   */
+  async tree(data: BundleData, items: readonly AcceptedItem[]): Promise<MerkleTree | undefined> {
+    const unfit = new Map<AcceptedItem, string>()
+    const note = (item: AcceptedItem): void =>
+      void unfit.set(item, 'its bytes are not those that were accepted')
+    try {
+      const tree = await data.tree(note)
+      if (unfit.size === 0) {
+        for (const { id } of items) this.parts.uploads.unreadable.remove(id)
+        return tree
+      }
+    } catch (error) {
+      if (!isPlaceError(error)) throw error
+      await this.#eachAlone(items, unfit)
+      if (unfit.size === 0) throw error
+    }
+    for (const [item, reason] of unfit) await this.#mend(item, reason)
+    return undefined
+  }
+
+  async #eachAlone(items: readonly AcceptedItem[], unfit: Map<AcceptedItem, string>): Promise<void> {
+    for (const item of items) {
+      try {
+        const note = (): void => void unfit.set(item, 'its bytes are not those that were accepted')
+        for await (const _ of new BundleData([item], this.parts.logFolder).pieces(note));
+      } catch (error) {
+        if (!isPlaceError(error)) throw error
+        unfit.set(item, `its bytes cannot be read: ${codeOf(error)}`)
+      }
+    }
+  }
+
+  async #mend(item: AcceptedItem, reason: string): Promise<void> {
+    const { uploads, fromStore, clock, logger } = this.parts
+    const place = await fromStore?.(item)
+    if (place !== undefined && !isRefusal(place)) {
+      this.#replace(item, place)
+      logger.warn(
+        { id: item.id, reason },
+        'an upload was damaged on the disk: it was taken from the object store',
+      )
+      return
+    }
+    const why = isRefusal(place) ? `${reason}; object store: ${place.message}` : reason
+    if (uploads.unreadable.note(item.id, why, clock.now()))
+      logger.error({ id: item.id, reason: why }, 'an accepted upload cannot be posted: it is set aside')
+  }
+
+  #replace({ id, place: before }: AcceptedItem, place: LogPlace): void {
+    const { uploads, itemLog } = this.parts
+    let isOver = false
+    uploads.environment.write(() => {
+      const now = uploads.find(id)
+      isOver = now === undefined || now.released === true || !isSamePlace(now.place, before)
+      if (now !== undefined && !isOver) uploads.put({ ...now, place })
+    })
+    itemLog.release(isOver ? place : before)
+    uploads.unreadable.remove(id)
+  }
+}
