@@ -3,7 +3,6 @@ import assert from 'node:assert/strict'
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { ensureTables } from '../../src/clickhouse/index-push.js'
-import type { FollowedChain } from '../../src/clickhouse/same-chain.js'
 import { StableIndex } from '../../src/clickhouse/stable-index.js'
 import { type ClickhouseEngine, clickhouseAbsent, startClickhouse } from '../engines/clickhouse.js'
 import { eventually } from '../eventually.js'
@@ -52,7 +51,7 @@ t.test('questions of 30 kinds have the answers of the own index', clickhouseAbse
   })
   let rows = 0
   for (let look = 0; look < 2; look += 1) {
-    for (let step = 0; step < (look === 0 ? 90 : 30); step += 1) await rig.apply(story.next())
+    for (let step = 0; step < (look === 0 ? 60 : 30); step += 1) await rig.apply(story.next())
     const heights = await push(engine, rig)
     t.comment(`heights ${heights.from} to ${heights.to} of ${story.start} to ${story.tip}`)
     const stable = new StableIndex(engine.client(), systemClock, quiet)
@@ -81,7 +80,7 @@ async function openPushed(engine: ClickhouseEngine, steps: number) {
 
 t.test('a machine without these blocks gives all of them', clickhouseAbsent, async (t) => {
   const engine = await startClickhouse()
-  const { rig, heights } = await openPushed(engine, 180)
+  const { rig, heights } = await openPushed(engine, 120)
   const empty = await openRig([])
   t.teardown(async () => {
     await rig.close()
@@ -117,34 +116,12 @@ t.test('a machine without these blocks gives all of them', clickhouseAbsent, asy
   t.same((await ask(`{ transaction(id: "${'A'.repeat(43)}") { id } }`)).data, { transaction: null })
 })
 
-t.test('what ClickHouse has of another chain is not read', clickhouseAbsent, async (t) => {
-  const engine = await startClickhouse()
-  const { rig, heights } = await openPushed(engine, 60)
-  const empty = await openRig([])
-  t.teardown(async () => {
-    await Promise.all([rig.close(), empty.close()])
-    await engine.stop()
-  })
-  const { index } = rig
-  const moved: FollowedChain['index'] = {
-    known: (read) => index.known(read),
-    topHeight: () => index.topHeight(),
-    block: (height) => index.block(height + 1),
-  }
-  const older = `{ transactions(block: { max: ${heights.to} }) { edges { node { id } } } }`
-  const pageOf = (own: FollowedChain['index']): Promise<QueryResult> =>
-    askerOf(rig, new StableIndex(engine.client(), systemClock, quiet, { index: own, forkDepth: 1 }))(older)
-  t.strictSame(await pageOf(index), await rig.askInside(older))
-  t.match(await pageOf(moved), { errors: [{ extensions: { code: 'INDEX_UNAVAILABLE' } }] })
-  t.equal((await pageOf(empty.index)).errors, undefined, 'who has no blocks has nothing to compare')
-})
-
 t.test(
   'heights that move to ClickHouse between two pages are on one page each',
   clickhouseAbsent,
   async (t) => {
     const engine = await startClickhouse()
-    const { rig, heights } = await openPushed(engine, 60)
+    const { rig, heights } = await openPushed(engine, 40)
     t.teardown(async () => {
       await rig.close()
       await engine.stop()
@@ -178,7 +155,7 @@ t.test(
   clickhouseAbsent,
   async (t) => {
     const engine = await startClickhouse()
-    const { rig, heights } = await openPushed(engine, 90)
+    const { rig, heights } = await openPushed(engine, 40)
     const client = engine.client({ timeoutMs })
     const served = await openRig([], { stable: new StableIndex(client, systemClock, quiet) })
     const ask = askerOf(rig, new StableIndex(client, systemClock, quiet))
@@ -209,7 +186,7 @@ t.test(
     ])
     t.match(mixed, { data: { a: null, blocks: {} }, errors: [{ path: ['a'] }] })
     engine.child.kill('SIGCONT')
-    await eventually('it is pageOf again', async () => (await served.post({ query: older })).status === 200)
+    await eventually('it is asked again', async () => (await served.post({ query: older })).status === 200)
   },
 )
 
@@ -219,7 +196,8 @@ t.test(
   async (t) => {
     const engine = await startClickhouse()
     t.teardown(() => engine.stop())
-    const client = engine.client({ timeoutMs })
+    // The engine is busy with a query on all processors for as long as its client waits.
+    const client = engine.client({ timeoutMs: 2000 })
     for (let tries = 0; tries < 5; tries += 1) {
       const long = await client.ask(
         'SELECT count() FROM numbers(100000000000) WHERE sipHash64(number) = 1',
@@ -230,7 +208,10 @@ t.test(
       const large = await client.ask('SELECT toString(number) FROM numbers(10000000)', 1000)
       t.match(large, { refused: 'too-large' })
     }
-    t.equal(String(await client.ask('SELECT 1', 1000)), '1\n')
+    await eventually(
+      'it has a place for another',
+      async () => String(await client.ask('SELECT 1', 1000)) === '1\n',
+    )
     // As many values as a query may have, in the forms that make the longest statements.
     const patient = engine.client()
     await ensureTables(patient)

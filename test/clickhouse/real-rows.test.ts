@@ -16,7 +16,7 @@ import type { Question } from '../query/sqlite/questions.js'
 import { chance } from '../query/sqlite/story.js'
 import { askerOf, compared, flush, push, quiet } from './both-answers.js'
 
-const questions = Number(process.argv[2] ?? 40)
+const questions = Number(process.argv[2] ?? 30)
 
 interface NodeTransaction {
   readonly id: string
@@ -143,7 +143,7 @@ t.test('what the network has is answered as by the own index', clickhouseAbsent,
   const rows: Row[] = [...inputs, ...items]
   t.ok(items.length >= 5, `${items.length} items`)
   let count = 0
-  for (let look = 0; look < 3; look += 1) {
+  for (let look = 0; look < 2; look += 1) {
     const heights = await push(engine, rig)
     t.comment(`heights ${heights.from} to ${heights.to} of 100 to ${height + 12}`)
     const ask = askerOf(rig, new StableIndex(engine.client(), systemClock, quiet))

@@ -17,7 +17,7 @@ import { Ended, faultOf, Pipeline, type Sent } from './pipeline.js'
 
 const seconds = Number(process.env.FUZZ_SECONDS ?? 0)
 /** Each kind of answer comes some dozens of times. */
-const answersMin = 8000
+const answersMin = 5000
 const connections = 32
 const roots = ['gw.example', 'other.example']
 const manifestType = 'application/x.arweave-manifest+json'

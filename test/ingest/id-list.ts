@@ -11,7 +11,8 @@ const bucketOf = (id: Id): string => id.slice(0, 2)
 /** Ids in order, in 4,096 buckets by their first two letters: a change costs one bucket, not the whole list. */
 export class IdList {
   readonly #buckets = new Map<string, Bucket>()
-  #names: readonly string[] = []
+  /** Names of buckets in order, from the last question until the next one that is new. */
+  #names: readonly string[] | undefined
   #size = 0
 
   get size(): number {
@@ -28,7 +29,7 @@ export class IdList {
     if (bucket === undefined) {
       bucket = { ids: new Set(), sorted: undefined }
       this.#buckets.set(name, bucket)
-      this.#names = [...this.#names, name].sort()
+      this.#names = undefined
     }
     if (bucket.ids.has(id)) return
     bucket.ids.add(id)
@@ -46,6 +47,7 @@ export class IdList {
   /** At most `limit` ids behind `after`, or from the first one on. */
   list(after: Id | undefined, limit: number): Id[] {
     const found: Id[] = []
+    this.#names ??= [...this.#buckets.keys()].sort()
     for (const name of this.#names) {
       if (after !== undefined && name < bucketOf(after)) continue
       const bucket = this.#buckets.get(name)

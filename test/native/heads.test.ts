@@ -22,7 +22,7 @@ const fuzzers = {
 for (const [name, title] of Object.entries(fuzzers)) {
   const source = fileURLToPath(new URL(`../../../test/native/${name}.cc`, import.meta.url))
   const program = join(folder, name)
-  const compiled = spawnSync('c++', ['-std=c++17', '-g', '-O1', ...watched, source, '-o', program], {
+  const compiled = spawnSync('c++', ['-std=c++17', '-g1', '-O0', ...watched, source, '-o', program], {
     encoding: 'utf8',
   })
   const able = compiled.error === undefined && compiled.status === 0

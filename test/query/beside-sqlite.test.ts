@@ -11,7 +11,7 @@ import { chance, Story } from './sqlite/story.js'
 
 /** Things that happen before each look: more with the first argument, as in `node dist/test/query/beside-sqlite.test.js 2000`. */
 const stepsEach = Number(process.argv[2] ?? 18)
-const questionsEach = 3
+const questionsEach = 2
 const flush = {
   rows: stepsEach * 4,
   forkDepth: 3,
@@ -111,8 +111,8 @@ const looks: readonly (readonly (keyof Places)[])[] = [
 ]
 const stepsMax = 1000
 
-t.test('540 questions of 30 kinds find the rows that SQLite finds, in its order', sqliteAbsent, async (t) => {
-  assert.equal(kindCount * questionsEach * looks.length, 540)
+t.test('360 questions of 30 kinds find the rows that SQLite finds, in its order', sqliteAbsent, async (t) => {
+  assert.equal(kindCount * questionsEach * looks.length, 360)
   const story = new Story()
   const rig = await openRig([], { flush, now: () => story.nowSeconds * 1000 })
   const sqlite = new SqliteRows()
@@ -143,8 +143,8 @@ t.test('540 questions of 30 kinds find the rows that SQLite finds, in its order'
       questionCount += 1
     }
   }
-  t.equal(questionCount, 540)
-  t.ok(found > 10_000, `${found} rows were found`)
+  t.equal(questionCount, 360)
+  t.ok(found > 5000, `${found} rows were found`)
   t.same(rig.thrown, [])
   await rig.close()
 })
