@@ -62,11 +62,12 @@ t.test('each answer of all services and listeners names its machine', async (t) 
 })
 
 t.test('nothing names it unless that is wanted, and the other vocabulary has its own word', async (t) => {
-  const plain = await run(t, scratch('plain'), { CLUSTER_NODE: 'west-1' })
+  const plain = await run(t, scratch('plain'), { SERVICES: 'gateway', CLUSTER_NODE: 'west-1' })
   const unnamed = await fetch(`${plain.urls.gateway}/gateway/livez`)
   t.notOk([...unnamed.headers.values()].includes('west-1'))
   t.equal(await plain.stop(), 0)
   const other = await run(t, scratch('other'), {
+    SERVICES: 'gateway',
     CLUSTER_NODE: 'west-1',
     CLUSTER_NODE_HEADER: 'true',
     INTERFACE_VOCABULARY: 'ar-io',

@@ -107,7 +107,7 @@ t.test('an operator sees uploads on their way, and has them packed and seeded ag
 })
 
 t.test('balances are corrected by transfers with a reason, and statements say so', async (t) => {
-  const { urls } = await run(t, t.testdir(), { DEVNET_SEED: 'false', ADMIN_API_KEY: key })
+  const { urls } = await run(t, t.testdir(), { SERVICES: 'gateway,payment', ADMIN_API_KEY: key })
   const { gateway = '', payment = '' } = urls
   const admin = `${gateway}/gateway/admin`
   const wallet = '0x1111111111111111111111111111111111111111'
@@ -185,7 +185,7 @@ t.test('receivers are told of receipts, and of items that are permanent', async 
   t.teardown(() => server.close())
   const secret = Buffer.alloc(32, 5)
   const { urls } = await run(t, t.testdir(), {
-    DEVNET_SEED: 'false',
+    SERVICES: 'gateway,upload',
     DEVNET_BLOCK_MS: '300',
     WEBHOOK_TARGET_SERVERS: `http://127.0.0.1:${(server.address() as { port: number }).port}/`,
     WEBHOOK_SECRET: `whsec_${secret.toString('base64')}`,
@@ -209,7 +209,7 @@ t.test('receivers are told of receipts, and of items that are permanent', async 
 
 t.test('what was given up is tried again when it is uploaded again', async (t) => {
   const folder = t.testdir()
-  const slow = { DEVNET_SEED: 'false', UPLOAD_BUNDLE_WAIT_SECONDS: '3600' }
+  const slow = { SERVICES: 'gateway,upload', UPLOAD_BUNDLE_WAIT_SECONDS: '3600' }
   const first = await run(t, folder, slow)
   const { id, signature } = await post(first.urls.upload ?? '', 'given up')
   t.equal(await first.stop(), 0)
@@ -241,7 +241,7 @@ t.test('what was given up is tried again when it is uploaded again', async (t) =
 
 t.test('a sandbox takes more for free, posts nothing, and forgets', async (t) => {
   const { urls } = await run(t, t.testdir(), {
-    DEVNET_SEED: 'false',
+    SERVICES: 'gateway,upload',
     ADMIN_API_KEY: key,
     DEVNET_BLOCK_MS: '300',
     UPLOAD_SANDBOX: 'true',

@@ -62,6 +62,7 @@ async function started(t: Test): Promise<Running> {
   t.teardown(() => source.close())
   const settings = {
     ...seeded,
+    SERVICES: 'gateway',
     TRUSTED_GATEWAYS_URLS: JSON.stringify({ [source.url]: 1 }),
     ADMIN_API_KEY: 'a-key-for-tests',
   }
