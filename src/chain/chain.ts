@@ -65,7 +65,10 @@ export interface Chain {
   transactionData(id: Id, sizeBytes: number, requester?: Requester): Promise<ByteFlow | Refusal>
   /** A recent block hash to sign into a new transaction. */
   anchor(requester?: Requester): Promise<BlockHash | Refusal>
-  /** The least reward in winston for `sizeBytes` of data; `target` (an address) may cost extra where it is new. */
+  /**
+   * The least reward in winston for `sizeBytes` of data, which two nodes confirm where there are several; `target` (an address) may
+   * cost extra where it is new.
+   */
   price(sizeBytes: number, target?: string, requester?: Requester): Promise<bigint | Refusal>
   /** Winston owned by an address. */
   balance(address: string, requester?: Requester): Promise<bigint | Refusal>

@@ -5,6 +5,7 @@ import type { Requester } from '../actor/requester.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
+import { AgreedPrices } from './agreed-price.js'
 import { agreedStatus, agreedTransaction } from './agreed-status.js'
 import type {
   Block,
@@ -61,6 +62,7 @@ export class RemoteChain implements Chain {
   readonly #allNodes: readonly Node[]
   readonly #turns: FairSlots
   readonly #largeTurns = FairSlots.unbounded(largeMax)
+  readonly #prices: AgreedPrices
   readonly #options: ChainOptions
   readonly #clock: Clock
 
@@ -97,6 +99,7 @@ export class RemoteChain implements Chain {
     })
     this.#nodeOrder = new NodeOrder(this.#nodes, options)
     this.#turns = new FairSlots({ max: options.callsMax, waitingMax: options.waitingMax })
+    this.#prices = new AgreedPrices(clock)
     this.#options = options
     this.#clock = clock
   }
@@ -195,10 +198,11 @@ export class RemoteChain implements Chain {
     return this.#get('/tx_anchor', limit.word, found(readAnchor), requester)
   }
 
-  price(sizeBytes: number, target?: string, requester?: Requester): Promise<bigint | Refusal> {
+  async price(sizeBytes: number, target?: string, requester?: Requester): Promise<bigint | Refusal> {
     const path =
       target === undefined ? `/price/${sizeBytes}` : `/price/${sizeBytes}/${encodeURIComponent(target)}`
-    return this.#get(path, limit.word, found(winstonOf), requester)
+    const stated = await this.#askWitnesses({ path, maxBytes: limit.word }, found(winstonOf), requester)
+    return isRefusal(stated) ? stated : this.#prices.decide(stated, sizeBytes)
   }
 
   balance(address: string, requester?: Requester): Promise<bigint | Refusal> {

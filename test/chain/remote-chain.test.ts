@@ -263,6 +263,16 @@ t.test('what cannot be taken back is asked of several nodes', async (t) => {
   t.match(await stated(far, gone), { kind: 'mined', confirmations: 1000 }, 'who does not answer has no say')
 })
 
+t.test('the price is what two of three nodes state', async (t) => {
+  const stating = async (price: string) => (await nodeWith(t, { '/price/1': price })).url
+  const [liar, one, two] = [await stating('900000000000'), await stating('2396600'), await stating('2396600')]
+  for (const nodes of [
+    [liar, one, two],
+    [one, two, liar],
+  ])
+    t.equal(await chainOf(t, nodes).price(1), 2_396_600n)
+})
+
 t.test('a height that no chain has is no answer', async (t) => {
   for (const height of [2 ** 31, 2 ** 40, 2 ** 53 - 1]) {
     const node = await nodeWith(t, {

@@ -1,0 +1,47 @@
+/** What one node states is not paid where others contradict it. */
+import t from 'tap'
+import { AgreedPrices } from '../../src/chain/agreed-price.js'
+import { isRefusal, refuse } from '../../src/format/refusal.js'
+
+const honest = 2_396_600n
+const silent = refuse('upstream', 'upstream', 'no answer')
+
+/** `before`: what the nodes have stated of the same size earlier. */
+function decided(
+  answers: readonly (bigint | typeof silent)[],
+  before: readonly bigint[] = [],
+  size = 1000,
+): bigint | string {
+  const prices = new AgreedPrices({ monotonic: () => 0 })
+  if (before.length > 0) prices.decide(before, 1000)
+  const price = prices.decide(answers, size)
+  return isRefusal(price) ? price.refused : price
+}
+
+t.test('one of three lies, in any place and by any amount', (t) => {
+  for (const lie of [0n, 1n, honest / 3n, honest * 3n, 9n * 10n ** 11n, 10n ** 30n])
+    for (const at of [0, 1, 2])
+      t.equal(
+        decided([0, 1, 2].map((place) => (place === at ? lie : honest))),
+        honest,
+      )
+  t.equal(decided([honest, honest + 7n, honest * 2n]), honest + 7n, 'nodes lag a little')
+  t.end()
+})
+
+t.test('fewer answer', (t) => {
+  t.equal(decided([honest]), honest, 'the only node')
+  t.equal(decided([silent, honest]), honest)
+  t.equal(decided([silent, honest, silent]), 'upstream', 'one alone of three')
+  t.equal(decided([honest * 9n, honest]), 'upstream', 'two that contradict each other')
+  t.equal(decided([silent, silent, silent]), 'upstream')
+  for (const before of [[honest], [honest, honest, honest]]) {
+    t.equal(decided([honest * 9n, honest], before), honest, 'the one near what was before')
+    t.equal(decided([silent, honest, silent], before), honest)
+    t.equal(decided([honest * 9n, silent, silent], before), 'upstream')
+    t.equal(decided([honest * 9n], before), 'upstream')
+    t.equal(decided([honest * 9n, honest * 9n, honest], before), honest * 9n, 'two confirm each other')
+    t.equal(decided([honest * 4000n], before, 4000 * 262_144), honest * 4000n, 'a larger bundle costs more')
+  }
+  t.end()
+})
