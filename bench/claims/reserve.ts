@@ -70,7 +70,7 @@ async function run(count: number, clients: number, rounds: number): Promise<void
   const folder = scratch('bench-reserve')
   const ledger = new EmbeddedLedger({ path: join(folder, 'ledger'), clock: systemClock })
   const known = new Wallets(ledger)
-  const approvals = new Approvals(ledger, known, systemClock.now)
+  const approvals = new Approvals(ledger, known, systemClock.now, systemClock.now)
   const own = new LedgerCredits({ ledger, wallets: known, approvals, price: async (bytes) => BigInt(bytes) })
   // As between two threads; both ends are here, so that what both cost is counted.
   const { port1, port2 } = new MessageChannel()

@@ -1,4 +1,5 @@
 import type { Timer } from '../actor/clock.js'
+import { ConfirmedTime } from '../actor/confirmed-time.js'
 import { Outage } from '../actor/outage.js'
 import { whileDiskTakes } from '../store/disk-error.js'
 import type { CashierReply, CashierRequest, PaymentOrder } from './cashier-messages.js'
@@ -72,7 +73,8 @@ export class Cashier {
       'the disk is full or fails: old payments are kept',
       'old payments are forgotten again',
     )
-    const forget = (): unknown => whileDiskTakes(disk, () => void records.forget(clock.now(), forgetMax))
+    const time = new ConfirmedTime(clock)
+    const forget = (): unknown => whileDiskTakes(disk, () => void records.forget(time.now(), forgetMax))
     this.#forgetting = clock.every(60_000, forget)
   }
 

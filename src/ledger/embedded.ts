@@ -41,12 +41,14 @@ const expiredAtOnce = 500
 export class EmbeddedLedger implements MoneyLedger {
   readonly #books: LmdbBooks
   readonly #group: GroupCommit<CommitOrder, CommitOutcome>
+  readonly #clock: Clock
   readonly #now: () => number
   readonly #key: HeadKey | undefined
 
   constructor({ path, clock, key, deferredMax }: EmbeddedOptions) {
     this.#books = new LmdbBooks(path, deferredMax)
     this.#key = key
+    this.#clock = clock
     this.#now = notBefore(clock, this.#books.lastMs)
     this.#group = new GroupCommit(
       (orders) => this.#carryOut(orders),
@@ -107,10 +109,14 @@ export class EmbeddedLedger implements MoneyLedger {
     return spans.map(({ start, after }) => this.#books.records(kind, start, after, limit))
   }
 
-  async expire(): Promise<number> {
-    const due = this.#books.due(this.#now(), expiredAtOnce)
+  async expire(atMs: number): Promise<number> {
+    const due = this.#books.due(atMs, expiredAtOnce)
     const outcomes = await Promise.all(due.map((pending) => this.commit({ transfers: [expiryOf(pending)] })))
     return outcomes.filter((outcome) => !isRejected(outcome)).length
+  }
+
+  async timeMs(): Promise<number> {
+    return this.#clock.now()
   }
 
   async signHead(): Promise<SignedHead | undefined> {

@@ -119,8 +119,10 @@ export interface MoneyLedger {
   recordsNamed(kind: string, keys: readonly string[]): Promise<LedgerRecord[]>
   /** What `records` answers for each span, in their order. `limit`: of each one. */
   recordSpans(kind: string, spans: readonly RecordSpan[], limit: number): Promise<LedgerRecord[][]>
-  /** Voids what is pending and over at this time. Resolves with how many. */
-  expire(): Promise<number>
+  /** Voids what is pending and over at a time, milliseconds since 1970. Resolves with how many. */
+  expire(atMs: number): Promise<number>
+  /** The time of day by the clock of the store, which all services with this ledger share. */
+  timeMs(): Promise<number>
   /** Signs the head of the chain where it has moved since it was last signed. */
   signHead(): Promise<SignedHead | undefined>
   /**

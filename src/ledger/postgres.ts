@@ -78,6 +78,7 @@ const statements = {
        AND NOT EXISTS (SELECT 1 FROM ledger_endings e WHERE e.pending = t.id)
      ORDER BY t.until_ms LIMIT $2`,
   ),
+  time: statement('time', 'SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms'),
   lock: statement('lock', 'SELECT *, txid_current() AS xid FROM ledger_state FOR UPDATE'),
   wantedTransfers: statement(
     'wanted_transfers',
@@ -197,12 +198,17 @@ export class PostgresLedger implements MoneyLedger {
     return this.#reading.recordSpans(kind, spans, limit)
   }
 
-  async expire(): Promise<number> {
-    const rows = await this.#ask<TransferRow>(statements.due, [this.options.clock.now(), expiredAtOnce])
+  async expire(atMs: number): Promise<number> {
+    const rows = await this.#ask<TransferRow>(statements.due, [Math.max(0, Math.floor(atMs)), expiredAtOnce])
     const outcomes = await Promise.all(
       rows.map((row) => this.commit({ transfers: [expiryOf(transferOf(row))] })),
     )
     return outcomes.filter((outcome) => !isRejected(outcome)).length
+  }
+
+  async timeMs(): Promise<number> {
+    const [row] = await this.#ask<{ now_ms: string }>(statements.time, [])
+    return Number(row?.now_ms)
   }
 
   async signHead(): Promise<SignedHead | undefined> {

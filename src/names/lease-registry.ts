@@ -216,9 +216,9 @@ export class LeaseRegistry {
     return this.#write(nonce, lease)
   }
 
-  /** Takes the records of leases that are over off the list. Resolves with how many leases that were. */
-  expire(): number {
-    const last = String(Math.max(0, this.now() - graceMs)).padStart(timeDigits, '0')
+  /** Takes the records of leases that are over at a time off the list. Returns how many leases that were. */
+  expire(atMs: number): number {
+    const last = String(Math.max(0, atMs - graceMs)).padStart(timeDigits, '0')
     const due = [...this.#leases.ends.keys({ end: Buffer.from(`${last}\v`), limit: endedAtOnce })]
     let ended = 0
     for (const key of due) {

@@ -1,4 +1,5 @@
 import type { Clock, Timer } from '../actor/clock.js'
+import { ConfirmedTime } from '../actor/confirmed-time.js'
 import type { Log } from '../actor/log.js'
 import { RateWindow } from '../actor/rate-window.js'
 import { isRefusal } from '../format/refusal.js'
@@ -44,8 +45,9 @@ import { OwnedPayments } from './usdc/owned-payments.js'
 import { x402CreditRoutes } from './usdc/x402-credit-routes.js'
 import type { X402Processor } from './usdc/x402-processor.js'
 
-/** Approvals end at their second for all readers. This timer returns the credits of expired approvals. */
+/** Approvals are over at their second for all readers. This timer returns the credits of expired approvals. */
 const expireEveryMs = 1000
+const readTimeEveryMs = 60_000
 const signEveryMs = 60_000
 const mailEveryMs = 15_000
 const reconcileEveryMs = 15 * 60_000
@@ -76,6 +78,7 @@ export class PaymentService {
   readonly promotions: Promotions
   readonly #timers: readonly Timer[]
   readonly #ledger: MoneyLedger
+  readonly #time: ConfirmedTime
   readonly #approvals: Approvals
   readonly #log: Log
   readonly #accounts: Accounts
@@ -97,15 +100,17 @@ export class PaymentService {
     this.#readers = readers
     this.#mailer = mailer
     this.#log = log
-    const money = buildMoney(parts)
+    this.#time = new ConfirmedTime(clock, () => ledger.timeMs())
+    const confirmed = (): number => this.#time.now()
+    const money = buildMoney(parts, confirmed)
     this.#approvals = money.approvals
     this.#accounts = money.accounts
     this.promotions = money.promotions
     this.credits = money.credits
     this.#excluded = new ExcludedSenders(options.excluded)
-    this.#topUps = buildTopUps(parts, money, this.#excluded)
-    this.#names = buildNames(parts, money)
-    this.#cards = buildCards(parts, money, this.#names)
+    this.#topUps = buildTopUps(parts, money, this.#excluded, confirmed)
+    this.#names = buildNames(parts, money, confirmed)
+    this.#cards = buildCards(parts, money, this.#names, confirmed)
     this.outbox = new Outbox({
       ledger,
       giftUrl: options.giftUrl,
@@ -113,17 +118,19 @@ export class PaymentService {
       log,
       ...(mailer && { mailer }),
     })
-    const owned = new OwnedPayments(ledger, clock.now)
+    const owned = new OwnedPayments(ledger, confirmed)
     const usdc = buildUsdc(parts, money, this.#excluded, owned)
     this.#processor = usdc?.processor
     this.usdc = usdc?.sales
     this.reconciler = buildReconciler(parts, this.#cards, this.#topUps, usdc)
     this.routes = paymentHostRoutes(this.#callRoutes(parts, money, usdc), callLimits(clock), parts.clientOf)
+    this.#background('time', this.#time.refresh())
     this.#timers = this.#startTimers(clock, options.recheckMs, owned)
   }
 
   #startTimers(clock: Clock, recheckMs: number, owned: OwnedPayments): readonly Timer[] {
     return [
+      clock.every(readTimeEveryMs, () => this.#background('time', this.#time.refresh())),
       clock.every(expireEveryMs, () => this.#background('expiry', this.#expire())),
       ...this.#rechecks().map((look) => {
         const inTurn = oneAtATime(look)
@@ -216,7 +223,7 @@ export class PaymentService {
     if (names === undefined) return ofChains
     const ofNames = async (): Promise<number> => {
       const ended = await names.resume()
-      await names.registry.tend()
+      await names.registry.tend(this.#time.now())
       return ended
     }
     return [...ofChains, ofNames]
@@ -254,7 +261,7 @@ export class PaymentService {
 
   async #expire(): Promise<void> {
     await this.#approvals.expire()
-    await this.#ledger.expire()
+    await this.#ledger.expire(this.#time.now())
   }
 
   #background(what: string, work: Promise<unknown>): void {

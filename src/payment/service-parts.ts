@@ -87,11 +87,11 @@ export interface Money {
 }
 
 /** The parts of the payment service that keep accounts and know prices. */
-export function buildMoney(parts: PaymentServiceParts): Money {
+export function buildMoney(parts: PaymentServiceParts, confirmed: () => number): Money {
   const { ledger, oracle, networkPrice, clock, log, meters, options } = parts
   const now = clock.now
   const wallets = new Wallets(ledger)
-  const approvals = new Approvals(ledger, wallets, now)
+  const approvals = new Approvals(ledger, wallets, now, confirmed)
   const accounts = new Accounts(ledger, wallets, approvals, now)
   const { itemMicroUsd, feePermille } = options
   const prices = new Prices(networkPrice, oracle, clock, { itemMicroUsd, keptMs: priceKeptMs })
@@ -111,18 +111,20 @@ export function buildTopUps(
   { ledger, readers, clock, log, options }: PaymentServiceParts,
   { wallets, quotes }: Money,
   excluded: ExcludedSenders,
+  confirmed: () => number,
 ): TopUps {
   const { addresses, lostMs, chainQuestionsPerSecond: questionsPerSecond } = options
   const bounds = { addresses, excluded, lostMs, questionsPerSecond }
-  return new TopUps({ ledger, wallets, quotes, readers, clock, log, ...bounds })
+  return new TopUps({ ledger, wallets, quotes, readers, clock, confirmed, log, ...bounds })
 }
 
 /** Sales of names; undefined where none are sold. */
 export function buildNames(
   { ledger, names: registry, clock, log }: PaymentServiceParts,
   { credits, quotes }: Money,
+  confirmed: () => number,
 ): NamePurchases | undefined {
-  return registry && new NamePurchases({ ledger, credits, quotes, registry, now: clock.now, log })
+  return registry && new NamePurchases({ ledger, credits, quotes, registry, now: clock.now, confirmed, log })
 }
 
 /** Payments by card, for credits and for names. */
@@ -130,9 +132,21 @@ export function buildCards(
   { ledger, cards: provider, clock, log }: PaymentServiceParts,
   { wallets, quotes, promotions }: Money,
   names: NamePurchases | undefined,
+  confirmed: () => number,
 ): Cards {
   const bought = async (nonce: string): Promise<unknown> => names?.resumeOne(nonce)
-  return new Cards({ ledger, wallets, quotes, promotions, provider, now: clock.now, clock, log, bought })
+  return new Cards({
+    ledger,
+    wallets,
+    quotes,
+    promotions,
+    provider,
+    now: clock.now,
+    confirmed,
+    clock,
+    log,
+    bought,
+  })
 }
 
 /** Payments in USDC by x402: the processor that settles them, and the two things that it sells. */

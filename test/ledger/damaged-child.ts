@@ -32,7 +32,7 @@ async function answersOf(ledger: EmbeddedLedger): Promise<string> {
   }
   for (const kind of ['k', 'list']) add(await ledger.records(kind, '', '', many))
   // What ends because its time is over.
-  add(await ledger.expire())
+  add(await ledger.expire(Date.now()))
   for (const account of await ledger.accounts('', '', many)) add(account)
   return digest.digest('hex')
 }

@@ -96,7 +96,7 @@ t.test('memory and tables say the same', async (t) => {
     t.strictSame(words[2], words[0])
     t.ok(words[0]?.includes('done'))
     nowMs += below(50)
-    const expired = await Promise.all(ledgers.map((ledger) => ledger.expire()))
+    const expired = await Promise.all(ledgers.map((ledger) => ledger.expire(nowMs)))
     t.strictSame(expired, [expired[0], expired[0], expired[0]])
     await compare(t, ledgers, ids)
     if (below(3) > 0) continue

@@ -27,7 +27,7 @@ interface Rig {
 
 function rigOf(ledger: MoneyLedger, clock: Clock): Rig {
   const wallets = new Wallets(ledger)
-  const approvals = new Approvals(ledger, wallets, clock.now)
+  const approvals = new Approvals(ledger, wallets, clock.now, clock.now)
   const accounts = new Accounts(ledger, wallets, approvals, clock.now)
   return {
     ledger,

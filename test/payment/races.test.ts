@@ -250,7 +250,7 @@ function races(t: Test, open: (t: Test) => Promise<House>): void {
     one.setTime(start + 60_000)
     const late = ['l1', 'l2', 'l3'].map((item) => reserve(one, bob, item, more))
     const ends = one.rigs.map(({ ledger, service }) =>
-      Promise.all([ledger.expire(), service.balanceOf(bob), service.balanceOf(alice)]),
+      Promise.all([ledger.expire(start + 60_000), service.balanceOf(bob), service.balanceOf(alice)]),
     )
     const answers = await Promise.all([...early, ...late])
     await Promise.all(ends)

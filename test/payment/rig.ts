@@ -23,12 +23,17 @@ import { scratch } from '../scratch.js'
 
 export const secret = 'a secret of both services'
 
+const hourMs = 3600_000
+
 export interface PaymentRig {
   readonly url: string
   readonly service: PaymentService
   readonly ledger: MoneyLedger
   readonly meters: Meters
+  /** Time passes until then. One that is earlier: the clock is set back. */
   setTime(ms: number): void
+  /** The clock of the machine is set, and no time passes. */
+  setClock(ms: number): void
   get(
     path: string,
     headers?: Record<string, string>,
@@ -64,9 +69,14 @@ export async function paymentRig(
     readonly x402?: Omit<X402Options, 'recordsPath'> & { readonly recordsPath?: string }
   } = {},
 ): Promise<PaymentRig> {
-  let nowMs = Date.UTC(2026, 0, 1)
+  let nowMs = Date.UTC(2026, 0, 1) - hourMs
+  let passedMs = 0
   const { monotonic = systemClock.monotonic } = given
-  const clock: Clock = { ...systemClock, monotonic, now: () => nowMs }
+  const clock: Clock = { ...systemClock, monotonic: () => monotonic() + passedMs, now: () => nowMs }
+  const setTime = (ms: number): void => {
+    passedMs += Math.max(0, ms - nowMs)
+    nowMs = ms
+  }
   const folder = scratch('payment')
   const key = headKey(join(folder, 'key.pem'))
   const ledger: MoneyLedger = given.ledger ?? new EmbeddedLedger({ path: join(folder, 'ledger'), clock, key })
@@ -121,6 +131,8 @@ export async function paymentRig(
   }
   const server = serve(host, { host: '127.0.0.1', port: 0, stallMs: 60_000, requestsMax: 1000, onThrow })
   await server.listening
+  // The service has run for an hour: its time is confirmed.
+  setTime(nowMs + hourMs)
   url = `http://127.0.0.1:${server.port}`
   t.teardown(async () => {
     await server.close(0)
@@ -136,7 +148,8 @@ export async function paymentRig(
     service,
     ledger,
     meters,
-    setTime: (ms) => {
+    setTime,
+    setClock: (ms) => {
       nowMs = ms
     },
     get: async (path, headers = {}) => read(await fetch(url + path, { headers, redirect: 'manual' })),

@@ -14,7 +14,7 @@ import {
   leftChanged,
   oldKinds,
 } from './approval-index.js'
-import { endingOf } from './approvals.js'
+import { endingOf } from './approval-orders.js'
 import type { Wallets } from './wallets.js'
 
 const pageMax = 200

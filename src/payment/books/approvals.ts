@@ -1,28 +1,26 @@
 import { availableOf } from '../../ledger/ledger-account.js'
 import {
-  type CommitOrder,
   isRejected,
   type LedgerRecord,
   type MoneyLedger,
   type RecordChange,
 } from '../../ledger/ledger-port.js'
-import type { MoveOrder } from '../../ledger/transfer.js'
 import type { ApprovalView, ApproveOrder, Denied, RevokeOrder } from '../credits-port.js'
 import {
   type Approval,
   approvalAccount,
   idOfKey,
-  indexEnded,
   indexKinds,
   approvalKind as kind,
-  leftChanged,
   type Side,
   sumKeys,
   sumKind,
+  sumsOf,
   timeKey,
 } from './approval-index.js'
+import { endingOf, openingOf, readApproval } from './approval-orders.js'
 import { namesPage } from './pages.js'
-import { accountOf, addressKind, spelled, type Wallets } from './wallets.js'
+import { addressKind, spelled, type Wallets } from './wallets.js'
 
 /** An approval with what is left of it. */
 export interface OpenApproval {
@@ -48,6 +46,8 @@ const listedMax = 1000
 const endedAtOnce = 200
 /** How often a question looks for approvals whose time is over. */
 const lookEveryMs = 1000
+/** Approvals that are over by a time which is not confirmed: so many of the oldest are left out of the sums. */
+const hiddenMax = 1000
 /** Approvals that one call ends: the next one ends the rest. */
 const expiredMax = 10_000
 /** The last moment that a date can represent (ECMA-262): a later one would break every answer that shows it. */
@@ -60,7 +60,7 @@ function denied(status: Denied['status'], text: string): Denied {
 /** Shared credits: an approval takes winc out of the payer's wallet at once, into an account of its own. */
 export class Approvals {
   /** The work that ends approvals whose time is over, while it runs. */
-  #expiring: Promise<number> | undefined
+  #expiring: Promise<readonly OpenApproval[]> | undefined
   /** Nothing is over before, by what was known when it was looked for; others may have shared since. */
   #quietUntilMs = 0
 
@@ -68,6 +68,8 @@ export class Approvals {
     private readonly ledger: MoneyLedger,
     private readonly wallets: Wallets,
     private readonly now: () => number,
+    /** As `ConfirmedTime.now`: what is over by it ends for good. */
+    private readonly confirmed: () => number,
   ) {}
 
   async create({
@@ -138,7 +140,7 @@ export class Approvals {
     return new Map(
       found.map((record) => {
         const { key, value, version } = record
-        return [key, { approval: read(record), conditions: { kind, key, value, expected: version } }]
+        return [key, { approval: readApproval(record), conditions: { kind, key, value, expected: version } }]
       }),
     )
   }
@@ -166,24 +168,30 @@ export class Approvals {
 
   /** What is left of all approvals that a wallet has given, and received. What is over at this moment may be ended first. */
   async sums(wallet: string): Promise<Readonly<Record<Side, bigint>>> {
-    await this.#expireDue()
+    const over = await this.#expireDue()
     const names = await this.wallets.addressesOf(wallet)
     return {
-      given: await this.#sum(names.map(sumKeys.given)),
-      received: await this.#sum(names.map(sumKeys.received)),
+      given: await this.#sum(names.map(sumKeys.given), over),
+      received: await this.#sum(names.map(sumKeys.received), over),
     }
   }
 
   /** What is left of all approvals of one wallet for another. */
   async pairSum(payer: string, approved: string): Promise<bigint> {
-    await this.#expireDue()
+    const over = await this.#expireDue()
     const names = await this.#pairNames(payer, approved)
-    return this.#sum(names.map(sumKeys.pairOf))
+    return this.#sum(names.map(sumKeys.pairOf), over)
   }
 
-  async #sum(keys: readonly string[]): Promise<bigint> {
+  /** `over`: what still counts in the sums and cannot be spent. */
+  async #sum(keys: readonly string[], over: readonly OpenApproval[]): Promise<bigint> {
     const found = await this.ledger.recordsNamed(sumKind, keys)
-    return found.reduce((all, { value }) => all + BigInt(value), 0n)
+    const all = found.reduce((sum, { value }) => sum + BigInt(value), 0n)
+    const isSummed = ({ approval }: OpenApproval): boolean =>
+      sumsOf(approval).some((key) => keys.includes(key))
+    const hidden = over.filter(isSummed).reduce((sum, { left }) => sum + left, 0n)
+    // One of them may have ended between both reads.
+    return hidden > all ? 0n : all - hidden
   }
 
   async #opened({
@@ -199,7 +207,7 @@ export class Approvals {
 
   /** Those of these approvals that can pay, by their ids, in two questions to the ledger. */
   async open(ids: readonly string[]): Promise<ReadonlyMap<string, OpenApproval>> {
-    const found = (await this.ledger.recordsNamed(kind, ids)).map(read)
+    const found = (await this.ledger.recordsNamed(kind, ids)).map(readApproval)
     const usable = found.filter((one) => one.ended === undefined && !this.#isOver(one))
     const left = await this.#leftOf(usable)
     const open = usable.map((approval) => ({ approval, left: left.get(approval.id) ?? 0n }))
@@ -230,7 +238,7 @@ export class Approvals {
     const { id, payer, expiresMs } = approval
     for (let attempt = 0; ; attempt += 1) {
       const stored = await this.ledger.record(kind, id)
-      if (stored === undefined || read(stored).ended !== undefined) return undefined
+      if (stored === undefined || readApproval(stored).ended !== undefined) return undefined
       const left = await this.left(approval)
       const end = { why, atMs: why === 'expired' ? expiresMs : this.now(), by }
       const { wallet, conditions } = await this.wallets.resolveGuarded(payer)
@@ -243,7 +251,7 @@ export class Approvals {
     }
   }
 
-  /** Ends what is over. Resolves with how many. */
+  /** Ends what is over by a confirmed time. Resolves with how many. */
   async expire(): Promise<number> {
     let count = 0
     for (let rounds = expiredMax / endedAtOnce, after = ''; rounds > 0; rounds -= 1) {
@@ -255,21 +263,36 @@ export class Approvals {
     return count
   }
 
-  /** One round for all concurrent callers, where anything is over: a request costs no more than that. */
-  async #expireDue(): Promise<void> {
-    if (this.now() < this.#quietUntilMs) return
+  /**
+   * Ends some that are over; resolves with those that are over by a time which is not confirmed yet, a thousand at most. One round
+   * for all concurrent callers, where anything is over: a request costs no more than that.
+   */
+  async #expireDue(): Promise<readonly OpenApproval[]> {
+    if (this.now() < this.#quietUntilMs) return []
     const [first] = await this.ledger.records(indexKinds.due, '', '', 1)
-    if (first === undefined || !this.#isDue(first)) {
+    if (first === undefined || first.key > this.unexpired) {
       const [firstMs = ''] = first?.key.split('|') ?? []
       this.#quietUntilMs = Math.min(this.now() + lookEveryMs, Number(firstMs || lastMs))
-      return
+      return []
     }
-    this.#expiring ??= this.#expireRound('')
-      .then(({ ended }) => ended)
-      .finally(() => {
-        this.#expiring = undefined
-      })
-    await this.#expiring
+    this.#expiring ??= this.#endAndLook().finally(() => {
+      this.#expiring = undefined
+    })
+    return this.#expiring
+  }
+
+  async #endAndLook(): Promise<readonly OpenApproval[]> {
+    await this.#expireRound('')
+    const page = await this.ledger.records(indexKinds.due, '', '', hiddenMax)
+    const over = page.filter((entry) => entry.key <= this.unexpired && !this.#isDue(entry))
+    const found = (
+      await this.ledger.recordsNamed(
+        kind,
+        over.map(({ key }) => idOfKey(key)),
+      )
+    ).map(readApproval)
+    const left = await this.#leftOf(found)
+    return found.map((approval) => ({ approval, left: left.get(approval.id) ?? 0n }))
   }
 
   async #expireRound(after: string): Promise<{ readonly ended: number; readonly next: string | undefined }> {
@@ -284,7 +307,7 @@ export class Approvals {
   }
 
   #isDue({ key }: LedgerRecord): boolean {
-    return key <= this.unexpired
+    return key <= `${timeKey(Math.max(0, this.confirmed()))}|~`
   }
 
   async view(approval: Approval): Promise<ApprovalView> {
@@ -308,7 +331,7 @@ export class Approvals {
   async #revokedBy(itemId: string): Promise<Approval[]> {
     const entries = await this.ledger.records('approval-revoked', `${itemId}|`, '', listedMax)
     const ids = entries.map(({ key }) => key.slice(itemId.length + 1))
-    const found = (await this.ledger.recordsNamed(kind, ids)).map(read)
+    const found = (await this.ledger.recordsNamed(kind, ids)).map(readApproval)
     const places = new Map(ids.map((id, place) => [id, place]))
     return found.sort((one, other) => (places.get(one.id) ?? 0) - (places.get(other.id) ?? 0))
   }
@@ -340,54 +363,4 @@ export function approvalView({ approval, left }: OpenApproval): ApprovalView {
     ...inactive,
     ...(ended?.why === 'revoked' && ended.by !== undefined ? { revokeDataItemId: ended.by } : {}),
   }
-}
-
-function read(record: LedgerRecord): Approval {
-  return JSON.parse(record.value) as Approval
-}
-
-function openingOf(approval: Approval): CommitOrder {
-  const { id, payer, winc } = approval
-  const amount = BigInt(winc)
-  const records: RecordChange[] = [
-    { kind, key: id, value: JSON.stringify(approval), expected: 0 },
-    ...leftChanged(approval, amount),
-  ]
-  const facts = { debit: accountOf(payer), credit: approvalAccount(id), amount }
-  const reason = 'delegated_payment_approval'
-  return { transfers: [{ id: `approval:${id}`, kind: 'posted', ...facts, reason, reference: id }], records }
-}
-
-/** What ends an approval, as it is stored, that has so much left. `wallet`: of its payer. */
-export function endingOf(
-  stored: LedgerRecord,
-  end: {
-    readonly why: 'expired' | 'revoked'
-    readonly atMs: number
-    readonly by: string | undefined
-    readonly left: bigint
-    readonly wallet: string
-    readonly attempt: number
-  },
-): { readonly order: CommitOrder; readonly ended: Approval } {
-  const { why, atMs, by, left, wallet, attempt } = end
-  const approval = read(stored)
-  const { id, winc } = approval
-  const used = String(BigInt(winc) - left)
-  const ended: Approval = { ...approval, ended: { why, atMs, used, ...(by === undefined ? {} : { by }) } }
-  const back: MoveOrder = {
-    id: `approval-end:${id}:${left}:${attempt}`,
-    kind: 'posted',
-    debit: approvalAccount(id),
-    credit: accountOf(wallet),
-    amount: left,
-    reference: by ?? id,
-    reason: why === 'expired' ? 'delegated_payment_expired' : 'delegated_payment_revoke',
-  }
-  const records: RecordChange[] = [
-    { kind, key: id, value: JSON.stringify(ended), expected: stored.version },
-    ...indexEnded(approval, left),
-    ...(by === undefined ? [] : [{ kind: 'approval-revoked', key: `${by}|${id}`, value: '1' }]),
-  ]
-  return { order: { transfers: left === 0n ? [] : [back], records }, ended }
 }

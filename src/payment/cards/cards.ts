@@ -87,6 +87,7 @@ export interface CardParts {
   readonly promotions: Promotions
   readonly provider: CardProvider
   readonly now: () => number
+  readonly confirmed: () => number
   readonly clock: Clock
   readonly log: Log
   /** Called with a purchase whose payment was credited. May reject: the record of due purchases repeats the call. */
@@ -217,14 +218,14 @@ export class Cards {
 
   /** When the oldest unpaid quote began that can be removed; undefined: there is none. */
   async unpaidSinceMs(): Promise<number | undefined> {
-    const overMs = await oldestDueMs(this.parts.ledger, this.parts.now())
+    const overMs = await oldestDueMs(this.parts.ledger, this.parts.confirmed())
     return overMs === undefined ? undefined : overMs - quoteLifeMs - graceMs
   }
 
   /** Removes unpaid quotes and their records. Resolves with their number. */
   removeUnpaid(also: (quote: UnpaidQuote) => Promise<readonly RecordChange[]>): Promise<number> {
-    const { ledger, now, provider } = this.parts
-    return removeUnpaidQuotes(ledger, now(), async (quote) => [
+    const { ledger, confirmed, provider } = this.parts
+    return removeUnpaidQuotes(ledger, confirmed(), async (quote) => [
       ...(await also(quote)),
       ...((await provider.gone?.(quote.id)) ?? []),
     ])
@@ -250,7 +251,7 @@ export class Cards {
     quote: CardQuote,
     event: CardEvent & { kind: 'paid' },
   ): Promise<boolean> {
-    const { ledger, now, promotions, wallets } = this.parts
+    const { ledger, confirmed, promotions, wallets } = this.parts
     if (quote.state !== 'open' && quote.state !== 'refunding') return true
     const { payment } = event
     const taken = await ledger.record(takenKind, payment)
@@ -260,7 +261,7 @@ export class Cards {
     }
     if (quote.state === 'refunding') return this.#refundQuote(stored, quote)
     // The time of the charge counts, not that of the event: the service may have been down meanwhile.
-    const isLate = quote.expiresMs + graceMs < (event.paidMs ?? now())
+    const isLate = quote.expiresMs + graceMs < (event.paidMs ?? confirmed())
     const isOther = event.amount !== quote.amount || event.currency !== quote.currency
     const { wallet } = await wallets.resolveGuarded(quote.destination)
     const uses = await promotions.usedBy(quote.codes, quote.id, wallet)

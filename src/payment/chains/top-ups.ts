@@ -33,6 +33,8 @@ export interface TopUpParts extends Omit<PaymentTermsParts, 'now'> {
   readonly ledger: MoneyLedger
   readonly readers: readonly ChainReader[]
   readonly clock: Clock
+  /** As `ConfirmedTime.now`. */
+  readonly confirmed: () => number
   readonly log: Log
   /** A credited payment that no node knows for this long was lost by its chain. Longer than nodes lag behind it. */
   readonly lostMs: number
@@ -199,7 +201,7 @@ export class TopUps {
     if (isRefusal(seen)) return topUp
     if (seen === 'absent') {
       if (topUp.state === 'credited') return this.#noteMissing(stored, topUp)
-      if (this.parts.clock.now() - topUp.createdMs < awaitedMs) return topUp
+      if (this.parts.confirmed() - topUp.createdMs < awaitedMs) return topUp
       return this.#replace(stored, { ...topUp, state: 'failed', why: 'not_found' })
     }
     if ('wrong' in seen) {
@@ -237,7 +239,7 @@ export class TopUps {
     if (topUp.height !== undefined) return topUp
     if (height !== undefined)
       return this.#replace(stored, { ...topUp, height }, watchChanges(stored.key, seen))
-    if (this.parts.clock.now() - topUp.createdMs < awaitedMs || topUp.timesCredited > 0) return topUp
+    if (this.parts.confirmed() - topUp.createdMs < awaitedMs || topUp.timesCredited > 0) return topUp
     return this.#replace(stored, { ...topUp, state: 'failed', why: 'not_found' })
   }
 
@@ -282,7 +284,7 @@ export class TopUps {
   /** No node has the credited payment in a block: it is taken back after `lostMs` without it. */
   async #noteMissing(stored: LedgerRecord, topUp: TopUp): Promise<TopUp> {
     const missingMs = topUp.missingMs ?? this.parts.clock.now()
-    if (this.parts.clock.now() - missingMs >= this.parts.lostMs)
+    if (this.parts.confirmed() - missingMs >= this.parts.lostMs)
       return this.#takeBack(stored, withoutMissing(topUp))
     return topUp.missingMs === undefined ? this.#replace(stored, { ...topUp, missingMs }) : topUp
   }

@@ -90,6 +90,8 @@ export interface NamePurchaseParts {
   readonly quotes: Quotes
   readonly registry: NameRegistry
   readonly now: () => number
+  /** As `ConfirmedTime.now`. */
+  readonly confirmed: () => number
   readonly log: Log
 }
 
@@ -233,7 +235,7 @@ export class NamePurchases {
     }
     const { deed, owner, why, signing } = purchase
     if (purchase.state === 'signing') {
-      if (signing === undefined || signing.expiresMs > this.parts.now()) return purchase
+      if (signing === undefined || signing.expiresMs > this.parts.confirmed()) return purchase
       // Written before it is refunded: who signs at this moment must not have it carried out.
       await this.#replace(stored, { ...purchase, state: 'pending', why: unsignedText })
       return this.resumeOne(nonce)

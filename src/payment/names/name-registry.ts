@@ -28,8 +28,8 @@ export interface NameRegistry {
   held(antId: string, after: string, limit: number): Promise<HeldName | undefined | Refusal>
   /** Names of an owner, in their order, behind `after`; so many at most. */
   owned(owner: string, after: string, limit: number): Promise<readonly Lease[] | Refusal>
-  /** Called now and then, for what ends with time. */
-  tend(): Promise<void>
+  /** Called now and then, for what has ended at a time (`ConfirmedTime.now`). */
+  tend(atMs: number): Promise<void>
   close(): Promise<void>
 }
 
@@ -68,8 +68,8 @@ export class LocalNameRegistry implements NameRegistry {
     return [...this.#leases.ownedBy(owner, after, limit)]
   }
 
-  async tend(): Promise<void> {
-    this.#leases.expire()
+  async tend(atMs: number): Promise<void> {
+    this.#leases.expire(atMs)
   }
 
   close(): Promise<void> {

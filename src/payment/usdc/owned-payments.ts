@@ -24,7 +24,8 @@ export class OwnedPayments {
 
   constructor(
     private readonly ledger: MoneyLedger,
-    private readonly now: () => number,
+    /** As `ConfirmedTime.now`. */
+    private readonly confirmed: () => number,
   ) {}
 
   /** Records the owner of a payment, where it has none. Resolves with the recorded one. Rejects where the ledger is gone. */
@@ -55,7 +56,7 @@ export class OwnedPayments {
   async forget(): Promise<number> {
     const page = await this.ledger.records(kind, '', this.#after, pageMax)
     this.#after = page.length < pageMax ? '' : (page.at(-1)?.key ?? '')
-    const old = page.filter((record) => read(record).untilMs < this.now())
+    const old = page.filter((record) => read(record).untilMs < this.confirmed())
     if (old.length === 0) return 0
     const records = old.map(({ key, version: expected }) => ({ kind, key, value: undefined, expected }))
     // Another service with the same ledger may have forgotten some of them: the next round sees what is left.

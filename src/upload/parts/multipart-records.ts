@@ -60,6 +60,8 @@ export class MultipartRecords implements PartRecords {
     this.#failed = places.filter(({ kind }) => kind === 'failed').length
   }
 
+  readonly nowMs = undefined
+
   get newestMs(): number {
     return this.#newestMs
   }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Timer } from '../../actor/clock.js'
+import { ConfirmedTime } from '../../actor/confirmed-time.js'
 import type { Log } from '../../actor/log.js'
 import { closedAnswer, diskAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploader } from '../calls/uploader.js'
@@ -51,8 +52,9 @@ export class OpenUploads implements FinishingHost, ClusterUploadsHost {
       this.#countKept(this.#enter(record, chunks), chunksSize(chunks), chunks.size)
     }
     for (const name of files.uploads()) if (!this.#live.has(name)) this.#removeFiles(name)
-    // Not at once: the clock of a machine that has just started may be hours ahead until it was set by the network.
-    this.#sweeping = clock.every(sweepEveryMs, () => this.#sweepAgain(clock.now()))
+    const time = new ConfirmedTime(clock)
+    const swept = (): number => Math.min(time.now(), records.nowMs ?? Number.POSITIVE_INFINITY)
+    this.#sweeping = clock.every(sweepEveryMs, () => this.#sweepAgain(swept()))
     this.#cluster = records.isShared ? new ClusterUploads(parts, this, this.#closing.signal) : undefined
     for (const record of open)
       if (record.state === 'asked') this.finishUntilDecided(record.id, uploaderIn(record))

@@ -44,6 +44,8 @@ export interface PartRecords {
   readonly failed: number
   /** Time of the last change by an earlier process. Undefined: other machines have changed them, too. */
   readonly newestMs: number | undefined
+  /** Time of day by the clock of the engine that all machines share. Undefined: this machine alone has them. */
+  readonly nowMs: number | undefined
   /**
    * Reads an upload as it is now. Undefined: this machine alone has it, so `find` knows it. `takesOver`: requests that bring
    * bytes of it to other machines bring no more. Rejects where the engine does not answer.

@@ -39,7 +39,7 @@ interface Books {
 
 function booksOf(ledger: MoneyLedger): Books {
   const wallets = new Wallets(ledger)
-  const approvals = new Approvals(ledger, wallets, clock.now)
+  const approvals = new Approvals(ledger, wallets, clock.now, clock.now)
   const accounts = new Accounts(ledger, wallets, approvals, clock.now)
   const price = async (bytes: number): Promise<bigint> => BigInt(bytes)
   return { wallets, approvals, accounts, credits: new LedgerCredits({ ledger, wallets, approvals, price }) }

@@ -95,7 +95,7 @@ async function right(t: Test, ledger: MoneyLedger): Promise<void> {
   for (const kind of ['approval-given', 'approval-received', 'approval-due'])
     t.strictSame(await ledger.records(kind, '', '', 1), [], `nothing is left of ${kind}`)
   const wallets = new Wallets(ledger)
-  const approvals = new Approvals(ledger, wallets, clock.now)
+  const approvals = new Approvals(ledger, wallets, clock.now, clock.now)
   const accounts = new Accounts(ledger, wallets, approvals, clock.now)
   const missed = await approvals.find('missed')
   t.match(missed?.ended, { why: 'revoked', by: 'revoking', used: '40' })
@@ -128,7 +128,7 @@ async function migrated(t: Test, open: (place: string) => Promise<MoneyLedger>):
     )
     await right(t, ledger)
     t.strictSame(await moveApprovals(ledger, wallets, silent), { moved: 0, givenBack: 0 }, 'once')
-    const approvals = new Approvals(ledger, wallets, clock.now)
+    const approvals = new Approvals(ledger, wallets, clock.now, clock.now)
     const credits = new LedgerCredits({ ledger, wallets, approvals, price: async (bytes) => BigInt(bytes) })
     const order = {
       itemId: 'i',

@@ -40,7 +40,7 @@ function rig(
   const clock: Clock = { ...systemClock, now: () => nowMs, monotonic: () => nowMs }
   const ledger = new EmbeddedLedger({ path: folder, clock })
   const wallets = new Wallets(ledger)
-  const approvals = new Approvals(ledger, wallets, clock.now)
+  const approvals = new Approvals(ledger, wallets, clock.now, clock.now)
   const accounts = new Accounts(ledger, wallets, approvals, clock.now)
   const own = new LedgerCredits({ ledger, wallets, approvals, price })
   // Through messages, as the upload service has it.

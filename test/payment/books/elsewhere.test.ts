@@ -17,7 +17,7 @@ async function books(t: Test) {
   const ledger = new EmbeddedLedger({ path: scratch('ledger'), clock: systemClock })
   t.teardown(() => ledger.close())
   const wallets = new Wallets(ledger)
-  const approvals = new Approvals(ledger, wallets, systemClock.now)
+  const approvals = new Approvals(ledger, wallets, systemClock.now, systemClock.now)
   const reservations = new Reservations({ ledger, wallets, approvals })
   await ledger.commit({
     transfers: [

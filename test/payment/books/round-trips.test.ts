@@ -78,7 +78,7 @@ async function countingStatements(t: Test, url: string): Promise<Counted> {
 
 async function constant(t: Test, { ledger, trips }: Counted): Promise<void> {
   const wallets = new Wallets(ledger)
-  const approvals = new Approvals(ledger, wallets, clock.now)
+  const approvals = new Approvals(ledger, wallets, clock.now, clock.now)
   const accounts = new Accounts(ledger, wallets, approvals, clock.now)
   const price = async (bytes: number): Promise<bigint> => BigInt(bytes)
   const credits = new LedgerCredits({ ledger, wallets, approvals, price })

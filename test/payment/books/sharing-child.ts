@@ -14,7 +14,7 @@ const ledger: MoneyLedger = path.startsWith('postgres://')
   ? await PostgresLedger.open({ url: path, clock: systemClock })
   : new EmbeddedLedger({ path, clock: systemClock, deferredMax: Number(round) % 2 === 0 ? 10 : 4096 })
 const wallets = new Wallets(ledger)
-const approvals = new Approvals(ledger, wallets, systemClock.now)
+const approvals = new Approvals(ledger, wallets, systemClock.now, systemClock.now)
 const credits = new LedgerCredits({ ledger, wallets, approvals, price: async (bytes) => BigInt(bytes) })
 
 async function client(number: number): Promise<never> {

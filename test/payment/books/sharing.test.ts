@@ -96,7 +96,12 @@ async function modelled(t: Test, steps: number, open: (clock: Clock) => Promise<
   let nowMs = 1_000_000
   const ledger = await open({ ...systemClock, now: () => nowMs })
   const wallets = new Wallets(ledger)
-  const approvals = new Approvals(ledger, wallets, () => nowMs)
+  const approvals = new Approvals(
+    ledger,
+    wallets,
+    () => nowMs,
+    () => nowMs,
+  )
   const accounts = new Accounts(ledger, wallets, approvals, () => nowMs)
   const credits = new LedgerCredits({ ledger, wallets, approvals, price: async (bytes) => BigInt(bytes) })
   const model = new Model()

@@ -37,7 +37,7 @@ function fickle(names: NameRegistry, says: (Refusal | NoSale)[], sold: string[])
     holding: (...args) => names.holding(...args),
     held: (...args) => names.held(...args),
     owned: (...args) => names.owned(...args),
-    tend: () => names.tend(),
+    tend: (atMs) => names.tend(atMs),
     close: () => names.close(),
   }
 }

@@ -39,7 +39,7 @@ const priceOf = (bytes: number): bigint => 100n + BigInt(bytes)
 
 function shopOf(ledger: MoneyLedger, onMissing: (item: string) => void): Shop {
   const books = { ledger, wallets: new Wallets(ledger) }
-  const approvals = new Approvals(ledger, books.wallets, systemClock.now)
+  const approvals = new Approvals(ledger, books.wallets, systemClock.now, systemClock.now)
   const price = async (bytes: number): Promise<bigint> => priceOf(bytes)
   const reservations = new Reservations({ ...books, approvals, onMissing })
   const credits = new LedgerCredits({ ...books, approvals, price, reservations })
@@ -218,7 +218,7 @@ async function property(t: Test, open: () => Promise<MoneyLedger>, services: num
   )
   const [first] = shops as [Shop]
   const books = { ledger: first.ledger, wallets: new Wallets(first.ledger) }
-  const approvals = new Approvals(first.ledger, books.wallets, systemClock.now)
+  const approvals = new Approvals(first.ledger, books.wallets, systemClock.now, systemClock.now)
   const accounts = new Accounts(first.ledger, books.wallets, approvals, systemClock.now)
   const facts = { winc: given, source: 'source:t', reason: 'payment', reference: 'r', about: {} }
   for (const address of wallets) await accounts.credit({ id: `give:${address}`, address, ...facts })

@@ -56,7 +56,7 @@ function sellers(t: Test) {
   const ledger = new EmbeddedLedger({ path: scratch('ledger'), clock: systemClock })
   t.teardown(() => ledger.close())
   const wallets = new Wallets(ledger)
-  const approvals = new Approvals(ledger, wallets, clock.now)
+  const approvals = new Approvals(ledger, wallets, clock.now, clock.now)
   const reservations = new Reservations({ ledger, wallets, approvals })
   const priceOf = (): bigint => 100n
   const sales = countingDesk((desk) => {

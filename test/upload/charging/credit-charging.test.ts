@@ -58,7 +58,7 @@ async function rig(
   const ledger = new EmbeddedLedger({ path: join(folder, 'ledger'), clock: systemClock })
   const uploads = new Uploads(openUploadTables(join(folder, 'uploads')))
   const wallets = new Wallets(ledger)
-  const approvals = new Approvals(ledger, wallets, systemClock.now)
+  const approvals = new Approvals(ledger, wallets, systemClock.now, systemClock.now)
   const accounts = new Accounts(ledger, wallets, approvals, systemClock.now)
   const credits = new LedgerCredits({ ledger, wallets, approvals, price })
   const address = nativeAddress(header.signatureType, header.owner)
