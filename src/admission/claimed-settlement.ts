@@ -38,9 +38,9 @@ export class ClaimedSettlement {
     return this.#attempt(() => this.parts.claims?.bind?.(order))
   }
 
-  /** Announces a request of this service. False: the others were not reached, so nothing may be requested. */
+  /** As `SettlementClaims.claim`. False: the others were not reached, so nothing may be requested. */
   async claim(order: PaymentOrder): Promise<boolean> {
-    return (await this.#attempt(() => this.parts.claims?.claim(order))) !== 'failed'
+    return (await this.#attempt(() => this.parts.claims?.claim?.(order))) !== 'failed'
   }
 
   /** The settlement that this service requested moved nothing. */

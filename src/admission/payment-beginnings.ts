@@ -66,7 +66,11 @@ export class PaymentBeginnings {
   /** Binds a payment that would settle, and announces its settlement. */
   async #ask(order: PaymentOrder): Promise<Begun | CashierReply> {
     const bound = await this.shared.bind(order)
-    if (bound === 'failed') return down
+    if (bound === 'failed') {
+      // It may be announced all the same.
+      await this.shared.clear(order)
+      return down
+    }
     if (bound !== undefined && bound.beneficiary !== order.beneficiary) return boundElsewhere
     const ownership = await this.own(order, bound?.owner)
     const isAnnounced = ownership === 'ours' && (await this.shared.claim(order))

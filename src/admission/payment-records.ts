@@ -160,6 +160,22 @@ export class PaymentRecords {
     })
   }
 
+  /**
+   * A page of payments that are settled and credited, the oldest first, out of `limit` records. `after`: of the page before;
+   * `next` is absent behind the last one.
+   */
+  credited(
+    after: Uint8Array | undefined,
+    limit: number,
+  ): { readonly records: readonly PaymentRecord[]; readonly next?: Uint8Array } {
+    const start = after === undefined ? {} : { start: Buffer.concat([after, Buffer.of(0)]) }
+    const keys = [...this.#journal.keys({ ...start, limit })].map((key) => Buffer.from(key))
+    const found = keys.flatMap((key) => this.find(key.subarray(6).toString()) ?? [])
+    const records = found.filter(({ state, credited }) => state === 'settled' && credited === true)
+    const last = keys.length < limit ? undefined : keys.at(-1)
+    return { records, ...(last === undefined ? {} : { next: last }) }
+  }
+
   /** Forgets the oldest records that are of no use any more, `max` at most; all of them where the table is full. */
   forget(nowMs: number, max: number): number {
     const full = this.#payments.count() >= this.recordsMax

@@ -102,29 +102,27 @@ return {regular(lacking, tonumber(ARGV[1])), paid}
 `
 
 /**
- * Keys: what a payment is bound to, the name of all gateways that use this Redis. Arguments: the beneficiary, the name where
- * there is none, seconds to keep it. The first call binds. Answers the beneficiary, the name of the owner, the present name.
+ * Keys: what a payment is bound to, the name of all gateways that use this Redis, the gateways that requested its settlement,
+ * each with a time. Arguments: the beneficiary, the name where there is none, seconds to keep all of it, the calling gateway. The
+ * first call binds, and a call for the same beneficiary requests. Gateways of older releases take over what was requested a
+ * minute ago for whoever brings it: by the time that is written they always wait. Answers the beneficiary, the name of the
+ * owner, the present name.
  */
-const bind = `
+const bind = `${prelude}
 redis.call('SET', KEYS[2], ARGV[2], 'NX')
 local name = redis.call('GET', KEYS[2])
 redis.call('HSETNX', KEYS[1], 'beneficiary', ARGV[1])
 redis.call('HSETNX', KEYS[1], 'owner', name)
 redis.call('EXPIRE', KEYS[1], ARGV[3])
-return {redis.call('HGET', KEYS[1], 'beneficiary'), redis.call('HGET', KEYS[1], 'owner'), name}
+local whose = redis.call('HGET', KEYS[1], 'beneficiary')
+if whose == ARGV[1] then
+  redis.call('HSET', KEYS[3], ARGV[4], whole(now + tonumber(ARGV[3]) * 1000))
+  redis.call('EXPIRE', KEYS[3], ARGV[3])
+end
+return {whose, redis.call('HGET', KEYS[1], 'owner'), name}
 `
 
-/**
- * Key: the gateways that requested a payment's settlement, each with the time and `ARGV[2]`, the seconds to keep it. Gateways of
- * older releases take over what was requested a minute ago for whoever brings it: by this time they always wait.
- */
-const ask = `${prelude}
-redis.call('HSET', KEYS[1], ARGV[1], whole(now + tonumber(ARGV[2]) * 1000))
-redis.call('EXPIRE', KEYS[1], ARGV[2])
-return 1
-`
-
-/** Keys: the same, what the payment is bound to. Argument: the gateway that withdraws its request. The last one unbinds. */
+/** Keys: the gateways that requested it, what it is bound to. Argument: the one that withdraws its request. The last unbinds. */
 const clear = `
 local withdrawn = redis.call('HDEL', KEYS[1], ARGV[1])
 if withdrawn == 1 and redis.call('EXISTS', KEYS[1]) == 0 then redis.call('DEL', KEYS[2]) end
@@ -132,7 +130,7 @@ return 1
 `
 
 /**
- * Keys: the same two, the payment's mark. Arguments: the calling gateway, the seconds of `ask`. Answers -2: the payment is
+ * Keys: the same two, the payment's mark. Arguments: the calling gateway, the seconds of `bind`. Answers -2: the payment is
  * credited; -1: no other gateway requested its settlement; else the milliseconds since the last of them did. Then, each empty
  * where there is none: the mark, the beneficiary, the owner. A request of an older release is not bound, and counts as just made.
  */
@@ -164,8 +162,7 @@ export const bucketScripts = {
   bucketGive: { lua: give, numberOfKeys: 2 },
   bucketCredit: { lua: credit, numberOfKeys: 2 },
   bucketLook: { lua: look, numberOfKeys: 1 },
-  paymentAsk: { lua: ask, numberOfKeys: 1 },
-  paymentBind: { lua: bind, numberOfKeys: 2 },
+  paymentBind: { lua: bind, numberOfKeys: 3 },
   paymentClear: { lua: clear, numberOfKeys: 2 },
   paymentLook: { lua: lookAt, numberOfKeys: 3 },
   paymentHouse: { lua: house, numberOfKeys: 1 },
@@ -177,8 +174,12 @@ export interface BucketCommands {
   bucketGive(ip: string, resource: string, ...rest: number[]): Promise<number>
   bucketCredit(mark: string, bucket: string, ...rest: (number | string)[]): Promise<number>
   bucketLook(bucket: string, ...rest: number[]): Promise<number[]>
-  paymentAsk(requested: string, who: string, seconds: number): Promise<number>
-  paymentBind(bound: string, house: string, ...rest: (number | string)[]): Promise<[string, string, string]>
+  paymentBind(
+    bound: string,
+    house: string,
+    requested: string,
+    ...rest: (number | string)[]
+  ): Promise<[string, string, string]>
   paymentClear(requested: string, bound: string, who: string): Promise<number>
   paymentLook(
     requested: string,

@@ -1,3 +1,4 @@
+import { parsedJson } from '../format/json.js'
 import { BucketsUnreachable } from './buckets.js'
 import type { PaymentOrder } from './cashier-messages.js'
 import type { BucketCommands } from './redis-scripts.js'
@@ -7,10 +8,7 @@ import type { Bound, ClaimOptions, PaymentClaim, SettlementClaims } from './sett
 const keptSeconds = 8 * 86_400
 
 export interface ClaimsRedis {
-  readonly commands: Pick<
-    BucketCommands,
-    'paymentAsk' | 'paymentBind' | 'paymentClear' | 'paymentLook' | 'paymentHouse'
-  >
+  readonly commands: Pick<BucketCommands, 'paymentBind' | 'paymentClear' | 'paymentLook' | 'paymentHouse'>
   /** Keys of a payment: the gateways that requested its settlement, what it is bound to, the mark that it is credited. */
   keysOf(payment: string): { readonly requested: string; readonly bound: string; readonly paid: string }
   /** Key of the name of all gateways that use this Redis. */
@@ -31,8 +29,19 @@ export function markText(mark: CreditMark): string {
   return JSON.stringify(mark)
 }
 
-function readMark(text: string): Partial<CreditMark> {
-  return text.startsWith('{') ? (JSON.parse(text) as CreditMark) : {}
+const transactionShape = /^0x[0-9a-f]{64}$/i
+/** Beneficiaries are addresses or names of resources, or digests of them. */
+const bucketMaxLength = 512
+
+/** What a mark states, checked as what a stranger sends: others may write to this Redis. */
+function readMark(text: string): Pick<Partial<CreditMark>, 'bucket' | 'transaction'> {
+  const stated = parsedJson(text)
+  if (typeof stated !== 'object' || stated === null) return {}
+  const { bucket, transaction } = stated as Readonly<Record<string, unknown>>
+  return {
+    ...(typeof bucket === 'string' && bucket !== '' && bucket.length <= bucketMaxLength ? { bucket } : {}),
+    ...(typeof transaction === 'string' && transactionShape.test(transaction) ? { transaction } : {}),
+  }
 }
 
 /** Claims on settlements, in the Redis that holds the buckets. */
@@ -49,17 +58,13 @@ export class RedisSettlementClaims implements SettlementClaims {
 
   async bind({ payment, beneficiary }: Pick<PaymentOrder, 'payment' | 'beneficiary'>): Promise<Bound> {
     const { commands, commonNameKey, keysOf } = this.redis
-    const { bound } = keysOf(payment)
+    const { bound, requested } = keysOf(payment)
+    const about = [beneficiary, this.#proposed(), keptSeconds, this.options.self]
     const [first, owner, name] = await this.#run(() =>
-      commands.paymentBind(bound, commonNameKey, beneficiary, this.#proposed(), keptSeconds),
+      commands.paymentBind(bound, commonNameKey, requested, ...about),
     )
     this.#noted(name)
     return { beneficiary: first, owner }
-  }
-
-  async claim({ payment }: Pick<PaymentOrder, 'payment'>): Promise<void> {
-    const { requested } = this.redis.keysOf(payment)
-    await this.#run(() => this.redis.commands.paymentAsk(requested, this.options.self, keptSeconds))
   }
 
   async clear(payment: string): Promise<void> {

@@ -35,12 +35,13 @@ export interface SettlementClaims {
   /** The name of all services that credit the same: they own a payment together (`PaymentOwners`). */
   commonName(): Promise<string>
   /**
-   * What the payment is bound to: by this call, where nobody has bound it. Only for payments that are not on the chain: from
-   * there anybody can bring them. Absent: each payment is bound elsewhere.
+   * What the payment is bound to: by this call, where nobody has bound it. Where that is the beneficiary of the order, this
+   * service is recorded in the same step as one that is about to request the settlement. Only for payments that are not on the
+   * chain: from there anybody can bring them. Absent: each payment is bound elsewhere.
    */
-  bind?(order: PaymentOrder): Promise<Bound>
-  /** Records that this service is about to request the settlement. */
-  claim(order: PaymentOrder): Promise<void>
+  bind?(order: Pick<PaymentOrder, 'payment' | 'beneficiary'>): Promise<Bound>
+  /** Records that this service is about to request the settlement of a payment that it owns. Absent: `bind` does that. */
+  claim?(order: PaymentOrder): Promise<void>
   /** Removes the claim of this service, whose settlement certainly moved nothing. The last one unbinds. */
   clear(payment: string): Promise<void>
   /** What the other services have claimed. */

@@ -246,6 +246,54 @@ t.test('an answer that came while this thread was busy is no silence of Redis', 
   t.match(await buckets.take(client, named('/x'), 10, 'both'), { short: 'ip' }, 'the bucket is empty')
 })
 
+t.test('a payment stays bound until the last gateway that requested it withdraws', absent, async (t) => {
+  const server = await running(t)
+  const buckets = await up(bucketsAt(server.port))
+  t.teardown(() => buckets.close())
+  const claims = (self: string) => buckets.claims({ self, leftMs: 60_000 })
+  const bind = async (self: string, beneficiary: string): Promise<string | undefined> =>
+    (await claims(self).bind?.({ payment: 'p', beneficiary }))?.beneficiary
+  t.equal(await bind('a', '10.0.0.1'), '10.0.0.1')
+  // Its disk is full: it withdraws, while the other one is on its way to the facilitator.
+  t.equal(await bind('b', '10.0.0.1'), '10.0.0.1')
+  await claims('b').clear('p')
+  t.equal(await bind('c', '10.6.6.6'), '10.0.0.1', 'the stranger gets nothing')
+  t.match(await claims('c').look('p'), { state: 'pending', beneficiary: '10.0.0.1' })
+  await claims('c').clear('p')
+  t.match(await claims('c').look('p'), { state: 'pending' }, 'who has not requested it unbinds nothing')
+  await claims('a').clear('p')
+  t.match(await claims('c').look('p'), { state: 'nobody' })
+  t.equal(await bind('c', '10.6.6.6'), '10.6.6.6', 'free again')
+})
+
+t.test('a mark in Redis is read as what a stranger sends', absent, async (t) => {
+  const server = await running(t)
+  const buckets = await up(bucketsAt(server.port))
+  const tool = new Redis(server.port)
+  t.teardown(async () => {
+    tool.disconnect()
+    await buckets.close()
+  })
+  const claims = buckets.claims({ self: 'a', leftMs: 60_000 })
+  await buckets.credit('203.0.113.1', 'p', 5, { transaction: `0x${'ab'.repeat(32)}` })
+  const [key = ''] = await tool.keys('*:paid:*')
+  t.match(await claims.look('p'), { state: 'credited', transaction: `0x${'ab'.repeat(32)}` })
+  const hostile = [
+    '5',
+    '{',
+    '{"bucket":',
+    'null',
+    '[]',
+    '{"bucket":{"toString":1},"transaction":7}',
+    '{"bucket":"","transaction":"0x12"}',
+    JSON.stringify({ bucket: 'x'.repeat(1e5), transaction: `0x${'zz'.repeat(32)}` }),
+  ]
+  for (const text of hostile) {
+    await tool.set(key, text)
+    t.strictSame(await claims.look('p'), { state: 'credited' }, text.slice(0, 60))
+  }
+})
+
 t.test('no client uses up the calls of all', absent, async (t) => {
   const server = await running(t)
   const clock = new HandClock()
