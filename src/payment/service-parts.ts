@@ -17,7 +17,7 @@ import type { ChainReader } from './chains/seen-payment.js'
 import { TopUps } from './chains/top-ups.js'
 import type { FreeTier } from './credits-port.js'
 import type { Mailer } from './letters/outbox.js'
-import { NamePurchases } from './names/name-purchases.js'
+import { NamePurchases, purchaseCost } from './names/name-purchases.js'
 import type { NameRegistry } from './names/name-registry.js'
 import { Reconciler, reconciliationGauges } from './operator/reconciliation.js'
 import type { Oracle } from './prices/oracle.js'
@@ -146,6 +146,7 @@ export function buildCards(
     clock,
     log,
     bought,
+    spentOn: (nonce) => purchaseCost(ledger, nonce),
   })
 }
 

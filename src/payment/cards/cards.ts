@@ -1,68 +1,20 @@
 import type { Clock } from '../../actor/clock.js'
-import type { Log } from '../../actor/log.js'
 import { OutwardTurns } from '../../admission/outward-turns.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import {
-  isRejected,
-  type LedgerRecord,
-  type MoneyLedger,
-  type RecordChange,
-} from '../../ledger/ledger-port.js'
-import type { MoveOrder } from '../../ledger/transfer.js'
-import { historyRecord } from '../books/accounts.js'
-import { cardDayKind, dayRecord } from '../books/days.js'
-import { duePurchase } from '../books/due-purchases.js'
-import { accountOf, type Wallets } from '../books/wallets.js'
+import type { RecordChange } from '../../ledger/ledger-port.js'
 import { type Denied, isDenied } from '../credits-port.js'
-import { type Gift, giftAccount, giftKind } from '../letters/gifts.js'
-import { giftMail } from '../letters/outbox.js'
-import type { Promotions } from '../prices/promotions.js'
 import { QuoteIds } from '../prices/quote-ids.js'
 import { type Quotes, quoteLifeMs } from '../prices/quotes.js'
-import type { Currency } from '../prices/rates.js'
-import type { Adjustment } from '../prices/tariff.js'
+import { type CardEventParts, CardEvents, graceMs } from './card-events.js'
 import type { CardEvent, CardProvider, PaymentSession, SessionWish } from './card-provider.js'
+import { type CardQuote, readQuote } from './card-quote.js'
 import {
   quoteKind as kind,
-  noUnpaidMark,
   oldestDueMs,
   removeUnpaidQuotes,
   type UnpaidQuote,
   unpaidMark,
 } from './unpaid-quotes.js'
-
-/** A promised price and its state. */
-export interface CardQuote {
-  readonly id: string
-  /** `refunding`: its payment is not credited any more, and the provider has not confirmed the refund yet. */
-  readonly state: 'open' | 'paid' | 'refunding' | 'refunded' | 'disputed'
-  /** A wallet, or an e-mail address. */
-  readonly destination: string
-  readonly destinationType: string
-  readonly winc: string
-  /** A part of it that is a gift of ours. */
-  readonly promotedWinc: string
-  readonly currency: Currency
-  /** What is charged, in the smallest unit. */
-  readonly amount: number
-  readonly quotedAmount: number
-  readonly expiresMs: number
-  readonly codes: readonly string[]
-  readonly adjustments: readonly Adjustment[]
-  readonly fees: readonly Adjustment[]
-  readonly giftMessage?: string
-  readonly payment?: string
-  readonly why?: string
-  /** A name that is bought as soon as it is paid: by the nonce of the purchase. */
-  readonly purchase?: { readonly nonce: string; readonly name: string }
-}
-
-/** Payment of the provider to its quote: what is taken back is named by the payment only. */
-const paymentKind = 'card-payment'
-/** Payments that were taken back before they were reported: events come in any order. */
-const takenKind = 'card-taken-back'
-/** The card may be charged this long before the provider reports it. */
-const graceMs = 5 * 60_000
 
 /** Sessions that are begun at the provider. It has a limit for all requests: Stripe a hundred requests a second. */
 const sessionTurns = { perSecond: 20, burst: 60, eachPerMinute: 60 }
@@ -80,29 +32,22 @@ export interface CardWish extends Omit<SessionWish, 'quoteId' | 'amount' | 'expi
   readonly kept?: readonly RecordChange[]
 }
 
-export interface CardParts {
-  readonly ledger: MoneyLedger
-  readonly wallets: Wallets
+export interface CardParts extends CardEventParts {
   readonly quotes: Quotes
-  readonly promotions: Promotions
-  readonly provider: CardProvider
-  readonly now: () => number
-  readonly confirmed: () => number
   readonly clock: Clock
-  readonly log: Log
-  /** Called with a purchase whose payment was credited. May reject: the record of due purchases repeats the call. */
-  readonly bought?: (nonce: string) => Promise<unknown>
 }
 
 /**
- * Card payments: `openSession` promises a quote, the provider charges the card and reports it to `handle`, which credits it once.
+ * Card payments: `openSession` promises a quote, the provider charges the card and reports it (`CardEvents`).
  */
 export class Cards {
   readonly #ids: QuoteIds
   readonly #turns: OutwardTurns
+  readonly #events: CardEvents
 
   constructor(private readonly parts: CardParts) {
     this.#ids = new QuoteIds(parts.ledger)
+    this.#events = new CardEvents(parts, this.#ids)
     this.#turns = new OutwardTurns(sessionTurns, parts.clock)
   }
 
@@ -155,7 +100,7 @@ export class Cards {
 
   async find(id: string): Promise<CardQuote | undefined> {
     const stored = await this.parts.ledger.record(kind, id)
-    return stored === undefined ? undefined : read(stored)
+    return stored === undefined ? undefined : readQuote(stored)
   }
 
   /** Whether a quote of this name was one of this ledger, kept or not. */
@@ -163,57 +108,9 @@ export class Cards {
     return this.#ids.isOwn(id)
   }
 
-  /** Carries out an event of the provider: credits or takes back. Events may be repeated, late, and in any order. */
-  async handle(event: CardEvent): Promise<void> {
-    if (event.kind === 'other') return
-    for (let tries = 0; tries < 20; tries += 1) {
-      const stored = await this.parts.ledger.record(kind, await this.#quoteOf(event))
-      if (stored === undefined) {
-        if (event.kind === 'disputed' && !(await this.#recordDispute(event))) continue
-        if (event.kind === 'paid' && (await this.#ids.isOwn(event.quoteId)))
-          return this.#refundExpired(event.payment)
-        this.parts.log.warn({ event }, 'a card payment belongs to no quote: nothing is credited for it')
-        return
-      }
-      const quote = read(stored)
-      const isDone =
-        event.kind === 'paid'
-          ? await this.#creditPaid(stored, quote, event)
-          : await this.#takeBackDisputed(stored, quote, event)
-      if (!isDone) continue
-      if (event.kind === 'paid' && quote.purchase !== undefined) await this.#bought(quote.purchase.nonce)
-      return
-    }
-    throw new Error(`the card payment ${event.payment} could not be recorded`)
-  }
-
-  /** Buys a name. The payment is credited in any case; a failed purchase is repeated in the background. */
-  async #bought(nonce: string): Promise<void> {
-    try {
-      await this.parts.bought?.(nonce)
-    } catch (error) {
-      this.parts.log.error(
-        { err: error, nonce },
-        'a name that is paid for could not be bought yet: tried again later',
-      )
-    }
-  }
-
-  /** Refunds a payment whose quote expired and was removed. */
-  async #refundExpired(payment: string): Promise<void> {
-    const { ledger, log } = this.parts
-    if ((await ledger.record(takenKind, payment)) !== undefined) return
-    log.warn({ payment }, 'a card payment is refunded: its quote was over long ago')
-    await this.#refund(payment)
-    const value = JSON.stringify('the quote was over')
-    await ledger.commit({ transfers: [], records: [{ kind: takenKind, key: payment, value }] })
-  }
-
-  /** Refunds a payment. The provider does it once, however often it is requested. */
-  async #refund(payment: string): Promise<void> {
-    const sent = await this.parts.provider.refund(payment)
-    if (isRefusal(sent))
-      throw new Error(`the card payment ${payment} could not be sent back: ${sent.message}`)
+  /** As `CardEvents.handle`. */
+  handle(event: CardEvent): Promise<void> {
+    return this.#events.handle(event)
   }
 
   /** When the oldest unpaid quote began that can be removed; undefined: there is none. */
@@ -230,172 +127,4 @@ export class Cards {
       ...((await provider.gone?.(quote.id)) ?? []),
     ])
   }
-
-  async #quoteOf({ quoteId, payment }: Exclude<CardEvent, { kind: 'other' }>): Promise<string> {
-    if (quoteId !== '') return quoteId
-    const found = await this.parts.ledger.record(paymentKind, payment)
-    return found === undefined ? '' : (JSON.parse(found.value) as string)
-  }
-
-  /** Records a dispute before its payment is reported. False where the payment was credited meanwhile: its quote is known now. */
-  async #recordDispute({ payment, reason }: CardEvent & { kind: 'disputed' }): Promise<boolean> {
-    const { ledger } = this.parts
-    if (payment === '' || (await ledger.record(takenKind, payment)) !== undefined) return true
-    const uncredited = { kind: paymentKind, key: payment, value: undefined, expected: 0 }
-    const taken = { kind: takenKind, key: payment, value: JSON.stringify(reason), expected: 0 }
-    return !isRejected(await ledger.commit({ transfers: [], records: [uncredited, taken] }))
-  }
-
-  async #creditPaid(
-    stored: LedgerRecord,
-    quote: CardQuote,
-    event: CardEvent & { kind: 'paid' },
-  ): Promise<boolean> {
-    const { ledger, confirmed, promotions, wallets } = this.parts
-    if (quote.state !== 'open' && quote.state !== 'refunding') return true
-    const { payment } = event
-    const taken = await ledger.record(takenKind, payment)
-    if (taken !== undefined) {
-      const next: CardQuote = { ...quote, state: 'disputed', payment, why: JSON.parse(taken.value) as string }
-      return !isRejected(await ledger.commit({ transfers: [], records: ended(stored, next) }))
-    }
-    if (quote.state === 'refunding') return this.#refundQuote(stored, quote)
-    // The time of the charge counts, not that of the event: the service may have been down meanwhile.
-    const isLate = quote.expiresMs + graceMs < (event.paidMs ?? confirmed())
-    const isOther = event.amount !== quote.amount || event.currency !== quote.currency
-    const { wallet } = await wallets.resolveGuarded(quote.destination)
-    const uses = await promotions.usedBy(quote.codes, quote.id, wallet)
-    if (isLate || isOther || isDenied(uses)) {
-      const why = isLate ? 'the quote was over' : isDenied(uses) ? uses.text : 'it is another amount'
-      // Recorded before it is requested: another service of this ledger may credit the same payment at this moment.
-      await ledger.commit({
-        transfers: [],
-        records: [changed(stored, { ...quote, state: 'refunding', payment, why })],
-      })
-      return false
-    }
-    const { transfers, records } = await this.#creditOrder(quote, payment)
-    const named = { kind: paymentKind, key: payment, value: JSON.stringify(quote.id) }
-    const untaken = { kind: takenKind, key: payment, value: undefined, expected: 0 }
-    const paid = ended(stored, { ...quote, state: 'paid', payment })
-    return !isRejected(
-      await ledger.commit({ transfers, records: [...paid, named, untaken, ...uses, ...records] }),
-    )
-  }
-
-  /** Requests the refund that was decided. It is repeated with each event of the payment until the provider confirms it. */
-  async #refundQuote(stored: LedgerRecord, quote: CardQuote): Promise<boolean> {
-    const { id, payment = '', why } = quote
-    this.parts.log.warn({ quote: id, payment, why }, 'a card payment is refunded')
-    await this.#refund(payment)
-    const records = ended(stored, { ...quote, state: 'refunded' })
-    return !isRejected(await this.parts.ledger.commit({ transfers: [], records }))
-  }
-
-  async #creditOrder(
-    quote: CardQuote,
-    payment: string,
-  ): Promise<{ readonly transfers: readonly MoveOrder[]; readonly records: readonly RecordChange[] }> {
-    const { provider, now, wallets } = this.parts
-    const { id, winc, promotedWinc, destination, destinationType, giftMessage } = quote
-    const isGift = destinationType === 'email'
-    const { wallet, conditions } = await wallets.resolveGuarded(destination)
-    const credit = isGift ? giftAccount(id) : accountOf(wallet)
-    const about = {
-      type: 'fiat',
-      paymentAmount: String(quote.amount),
-      currencyType: quote.currency,
-      receiptId: id,
-      paymentProvider: provider.name,
-      payment,
-      wincCredited: winc,
-      ...(giftMessage === undefined ? {} : { giftMessage }),
-    }
-    const facts = { kind: 'posted', credit, reference: id, about } as const
-    const paid = BigInt(winc) - BigInt(promotedWinc)
-    const reason = isGift ? 'gifted_payment' : 'payment'
-    const all: MoveOrder[] = [
-      { ...facts, id: `card:${id}`, debit: `source:${provider.name}`, amount: paid, reason },
-      {
-        ...facts,
-        id: `card:${id}:promotion`,
-        debit: 'promotions',
-        amount: BigInt(promotedWinc),
-        reason: 'promotion',
-      },
-    ]
-    const transfers = all.filter(({ amount }) => amount > 0n)
-    const [first] = transfers
-    const gift: Gift = {
-      id,
-      email: destination,
-      winc,
-      state: 'open',
-      createdMs: now(),
-      ...(giftMessage === undefined ? {} : { giftMessage }),
-    }
-    const kept: RecordChange[] = isGift
-      ? [{ kind: giftKind, key: id, value: JSON.stringify(gift), expected: 0 }, ...giftMail(gift)]
-      : first === undefined
-        ? []
-        : [historyRecord(wallet, now(), first.id), ...conditions]
-    const due = quote.purchase === undefined ? [] : [duePurchase(quote.purchase.nonce)]
-    return { transfers, records: [...kept, ...due, dayRecord(cardDayKind, now(), id)] }
-  }
-
-  /** Takes the credits back after a dispute, also where they are spent. */
-  async #takeBackDisputed(
-    stored: LedgerRecord,
-    quote: CardQuote,
-    event: CardEvent & { kind: 'disputed' },
-  ): Promise<boolean> {
-    const { ledger, provider, log, wallets } = this.parts
-    if (quote.state === 'disputed' || quote.state === 'refunded') return true
-    log.warn(
-      { quote: quote.id, payment: event.payment, reason: event.reason },
-      'a card payment was taken back',
-    )
-    const next: CardQuote = { ...quote, state: 'disputed', payment: event.payment, why: event.reason }
-    // Reported before the payment itself or before its refund: it is not credited.
-    if (quote.state === 'open' || quote.state === 'refunding')
-      return !isRejected(await ledger.commit({ transfers: [], records: ended(stored, next) }))
-    const gift = quote.destinationType === 'email' ? await ledger.record(giftKind, quote.id) : undefined
-    const redeemed = gift === undefined ? undefined : (JSON.parse(gift.value) as Gift)
-    const isOpen = redeemed?.state === 'open'
-    const placed = isOpen
-      ? undefined
-      : await wallets.resolveGuarded(redeemed?.redeemedBy ?? quote.destination)
-    const holder = placed === undefined ? giftAccount(quote.id) : accountOf(placed.wallet)
-    const transfer: MoveOrder = {
-      id: `chargeback:${quote.id}`,
-      kind: 'posted',
-      debit: holder,
-      credit: `source:${provider.name}`,
-      amount: BigInt(quote.winc),
-      reason: 'chargeback',
-      reference: quote.id,
-      mayOverdraw: true,
-    }
-    const records = [changed(stored, next), ...(placed?.conditions ?? [])]
-    if (isOpen && gift !== undefined)
-      records.push({
-        ...gift,
-        value: JSON.stringify({ ...redeemed, state: 'withdrawn' }),
-        expected: gift.version,
-      } as RecordChange)
-    return !isRejected(await ledger.commit({ transfers: [transfer], records }))
-  }
-}
-
-function read(stored: LedgerRecord): CardQuote {
-  return JSON.parse(stored.value) as CardQuote
-}
-
-/** What became of a quote that was open. */
-function ended(stored: LedgerRecord, next: CardQuote): readonly RecordChange[] {
-  return [changed(stored, next), noUnpaidMark(next)]
-}
-
-function changed({ key, version }: LedgerRecord, next: CardQuote): RecordChange {
-  return { kind, key, value: JSON.stringify(next), expected: version }
 }

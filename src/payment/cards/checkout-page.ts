@@ -1,6 +1,6 @@
 import { type HtmlPage, inHtml, makePage } from '../../http/page.js'
 import { minorDigits } from '../prices/rates.js'
-import type { CardQuote } from './cards.js'
+import type { CardQuote } from './card-quote.js'
 
 /** A form in one column. No referrer is sent, because addresses of payments are private. */
 export function formPage(title: string, body: string): HtmlPage {

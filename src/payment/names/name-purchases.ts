@@ -281,6 +281,18 @@ export class NamePurchases {
   }
 }
 
+/** The winc that a purchase has spent; undefined while it has not ended. */
+export async function purchaseCost(
+  ledger: Pick<MoneyLedger, 'record'>,
+  nonce: string,
+): Promise<bigint | undefined> {
+  const stored = await ledger.record(kind, nonce)
+  if (stored === undefined) return 0n
+  const { state, winc } = read(stored)
+  if (state === 'failed') return 0n
+  return state === 'success' ? BigInt(winc) : undefined
+}
+
 function made(
   { nonce, deed, owner, payer, signed }: NameOrder,
   { winc, mario, usdAr, usdArio }: NamePrice,

@@ -1,5 +1,5 @@
 import type { Lease, LeaseIntent } from '../../names/lease.js'
-import type { CardQuote } from '../cards/cards.js'
+import type { CardQuote } from '../cards/card-quote.js'
 import type { NameDeed, NamePurchase } from './name-purchases.js'
 import type { HeldName } from './name-registry.js'
 
