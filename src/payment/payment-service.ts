@@ -54,6 +54,7 @@ const reconcileEveryMs = 15 * 60_000
 const forgetEveryMs = 60_000
 const settleEveryMs = 60_000
 const quotesEveryMs = 3600_000
+const lostEveryMs = 3600_000
 /**
  * A signature takes up to half a millisecond. Networks with few of them get their turns (`RequestTurns`) whatever others send,
  * so the bound of all together only bounds the table.
@@ -129,6 +130,7 @@ export class PaymentService {
   }
 
   #startTimers(clock: Clock, recheckMs: number, owned: OwnedPayments): readonly Timer[] {
+    const lost = oneAtATime(() => this.creditLost())
     return [
       clock.every(readTimeEveryMs, () => this.#background('time', this.#time.refresh())),
       clock.every(expireEveryMs, () => this.#background('expiry', this.#expire())),
@@ -141,6 +143,7 @@ export class PaymentService {
       clock.every(forgetEveryMs, () => this.#background('owners of payments', owned.forget())),
       clock.every(quotesEveryMs, () => this.#background('quotes of cards', this.forgetQuotes())),
       clock.every(settleEveryMs, () => this.#background('settlements of others', this.finishAbandoned())),
+      clock.every(lostEveryMs, () => this.#background('credits that were lost', lost())),
       clock.every(reconcileEveryMs, () => this.#background('reconciliation', this.reconciler.work())),
     ]
   }
@@ -244,6 +247,11 @@ export class PaymentService {
   /** Ends payments in USDC that a service with the same ledger left open. Resolves with how many have ended. */
   async finishAbandoned(): Promise<number> {
     return (await this.#processor?.finishAbandoned()) ?? 0
+  }
+
+  /** As `creditLost`. */
+  async creditLost(): Promise<number> {
+    return (await this.#processor?.creditLost()) ?? 0
   }
 
   async close(): Promise<void> {

@@ -10,7 +10,7 @@ const atOnceMax = 8
 const inTurnMax = 200
 
 /**
- * Looks again at the payments of a chain that may still change. Those in a block are looked at in each round. All of them come in
+ * Looks again at the payments of a chain that may still change. Those in a block are looked at in each round. The others come in
  * turn, so many in a round: strangers can report any number of transactions that are never mined, and none may delay a payment
  * that its chain has.
  */
@@ -28,15 +28,17 @@ export class WatchedTopUps {
   /** One round. Resolves with how many payments changed their state. */
   async round(chain: string): Promise<number> {
     let changed = 0
+    const looked = new Set<string>()
     for (let after: string | undefined = ''; after !== undefined; ) {
       const page = await this.#page(minedKind, chain, after, pageMax)
+      for (const { key } of page.payments) looked.add(key)
       changed += await this.#lookAt(page.payments)
       after = page.next
     }
     const page = await this.#page(watchedKind, chain, this.#turns.get(chain) ?? '', inTurnMax)
     // Behind the last one the next round begins with the first one again.
     this.#turns.set(chain, page.next ?? '')
-    return changed + (await this.#lookAt(page.payments))
+    return changed + (await this.#lookAt(page.payments.filter(({ key }) => !looked.has(key))))
   }
 
   /** Payments that are named in records of `names`, behind `after`. `next`: the last name, where more may follow. */

@@ -22,6 +22,7 @@ import type { Prices } from '../prices/prices.js'
 import type { Quotes } from '../prices/quotes.js'
 import { afterFee, wincOfToken } from '../prices/rates.js'
 import { LeftSettlements } from './left-settlements.js'
+import { creditLost } from './lost-credits.js'
 import type { OwnedPayments } from './owned-payments.js'
 import { purposeOf } from './sale-beneficiary.js'
 import { SharedSettlements } from './shared-settlements.js'
@@ -161,6 +162,12 @@ export class X402Processor {
   /** Ends what other services with the same ledger have left. Resolves with how many settlements have ended. */
   finishAbandoned(): Promise<number> {
     return this.#left.work()
+  }
+
+  /** As the function of that name, with what this process keeps. */
+  creditLost(): Promise<number> {
+    const { ledger, log } = this.parts
+    return creditLost({ ledger, log, records: this.#records, cashier: this.cashier })
   }
 
   /** As `SharedSettlements.requested`. */

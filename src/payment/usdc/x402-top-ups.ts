@@ -1,4 +1,5 @@
 import { isDenial, type SettledPayment } from '../../admission/admission-port.js'
+import { signatureDigest } from '../../admission/authorization.js'
 import { isOfContract } from '../../admission/lanes.js'
 import { resourceOf } from '../../admission/payment-offer.js'
 import { isUnreadable, paymentName, paymentOf } from '../../admission/presented.js'
@@ -78,6 +79,10 @@ export class X402TopUps {
     if (payment === undefined || !(isOfContract(read) || x402.isSignedByPayer(read))) return undefined
     const transfer = await this.parts.ledger.transfer(usdcTransferId(payment))
     if (transfer === undefined) return undefined
+    // Only the chain can check the signature of a contract's wallet: anybody can write one under the name of a payment.
+    const signed = transfer.about.signed ?? this.processor.cashier.find(payment)?.signed
+    if (isOfContract(read) && signed !== signatureDigest(read.signature))
+      return { status: 400, json: { error: 'The payment was made with another signature' }, lines: '' }
     const { reference: transaction, about } = transfer
     const payer = about.senderAddress ?? about.payer ?? ''
     const lines = x402.receipt(read.version, { success: true, transaction, payer })
@@ -98,7 +103,7 @@ export class X402TopUps {
   async credit(
     address: string,
     payment: string,
-    { units, payer, transaction }: SettledPayment,
+    { units, payer, transaction, signed }: SettledPayment,
   ): Promise<'credited' | 'known'> {
     const id = usdcTransferId(payment)
     if ((await this.parts.ledger.transfer(id)) !== undefined) return 'known'
@@ -115,7 +120,7 @@ export class X402TopUps {
       source: usdcSource,
       reason: 'x402_topup',
       reference: transaction,
-      about: { ...about, senderAddress: payer },
+      about: { ...about, senderAddress: payer, ...(signed === undefined ? {} : { signed }) },
     })
     if (!isRejected(outcome)) return 'credited'
     // Credited by another thread at another price.

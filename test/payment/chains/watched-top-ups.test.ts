@@ -62,7 +62,7 @@ t.test('each round looks at all payments in a block, and at some of all in turn'
     t.ok(seen.length <= 203)
     inTurn.push(...seen.slice(3))
   }
-  t.strictSame(inTurn.sort(), [...mined, ...unmined].map(({ id }) => id).sort(), 'each of all once')
+  t.strictSame(inTurn.sort(), unmined.map(({ id }) => id).sort(), 'each of the others once')
   seen = []
   await watched.round('arweave')
   t.ok(seen.slice(3).includes('x0000'), 'and from the first on again')

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import { systemClock } from '../../../src/actor/clock.js'
 import { EmbeddedLedger } from '../../../src/ledger/embedded.js'
@@ -36,7 +37,8 @@ t.test('bytes are offered for USDC, and what is paid is in the wallet once', asy
 
   for (const version of [1, 2] as const) {
     const before = await wincOf(rig)
-    const headers = await payment(payer, version, { to: payee, value })
+    const nonce = `0x${randomBytes(32).toString('hex')}` as const
+    const headers = await payment(payer, version, { to: payee, value, nonce })
     const answers = await Promise.all([1, 2, 3].map(() => rig.post(path, '', headers)))
     for (const { status } of answers) t.equal(status, 200)
     const [first] = answers
@@ -47,6 +49,9 @@ t.test('bytes are offered for USDC, and what is paid is in the wallet once', asy
     t.ok(BigInt(creditsGranted ?? 0) >= BigInt(cost.winc), 'enough for what was asked')
     const other = `/v1/x402/top-up/arweave/${'V'.repeat(42)}A`
     t.equal((await rig.post(other, '', headers)).status, 400, 'and for nobody else')
+    const unchecked = { to: payee, value, nonce, signature: `0x${'ab'.repeat(66)}` }
+    const brought = await rig.post(path, '', await payment(payer, version, unchecked))
+    t.equal(brought.status, 400, 'a signature that only a contract could check tells nothing')
   }
   t.equal(facilitator.count('settle'), 2)
   t.strictSame((await rig.ledger.check()).faults, [])
@@ -128,8 +133,13 @@ t.test('what a ledger with older data has lost is credited again by the records'
   await first.service.close()
   const older = await open()
   t.equal(await wincOf(older), 0n)
-  for (const turn of [1, 2]) t.equal((await older.post(path, '', headers)).status, 200, `turn ${turn}`)
+  t.equal(await older.service.creditLost(), 1, 'also where nobody brings the payment again')
   t.equal(await wincOf(older), winc)
+  t.equal(await older.service.creditLost(), 0)
+  await older.service.close()
+  const oldest = await open()
+  for (const turn of [1, 2]) t.equal((await oldest.post(path, '', headers)).status, 200, `turn ${turn}`)
+  t.equal(await wincOf(oldest), winc)
   t.equal(facilitator.count('settle'), 1)
-  t.strictSame((await older.ledger.check()).faults, [])
+  t.strictSame((await oldest.ledger.check()).faults, [])
 })
