@@ -32,9 +32,12 @@ export const unsigned: CashierReply = {
   reason: 'invalid_exact_evm_payload_signature',
 }
 
-/** True where nothing is recorded, or this very authorization. */
+/** In a record that was taken over with a signature which only the chain can check: the payer may have signed otherwise. */
+export const uncheckedDigest = ''
+
+/** True where nothing is recorded, or this very authorization, or one that nobody has checked. */
 export function isSame(record: PaymentRecord | undefined, order: PaymentOrder): boolean {
-  return record === undefined || record.digest === order.digest
+  return record === undefined || record.digest === uncheckedDigest || record.digest === order.digest
 }
 
 /** The payment counts for somebody else, or for another bucket. */

@@ -2,11 +2,19 @@ import { isRefusal } from '../format/refusal.js'
 import { tryWrite } from '../store/disk-error.js'
 import type { CashierReply, PaymentOrder } from './cashier-messages.js'
 import type { CashierParts } from './cashier-parts.js'
-import { boundElsewhere, isLate, late, spent, unsignedReasons, usedReasons } from './cashier-replies.js'
+import {
+  boundElsewhere,
+  isLate,
+  late,
+  spent,
+  uncheckedDigest,
+  unsignedReasons,
+  usedReasons,
+} from './cashier-replies.js'
 import type { ClaimedSettlement, TakenElsewhere } from './claimed-settlement.js'
 import { isOfContract } from './lanes.js'
 import type { Ownership } from './payment-owners.js'
-import type { PaymentRecord } from './payment-records.js'
+import type { PaymentRecord, RequestedOrder } from './payment-records.js'
 
 /** The owner of a payment is recorded for so long after its validity: far longer than its settlement is requested. */
 const ownedMs = 24 * 3600_000
@@ -15,6 +23,11 @@ const ownedMs = 24 * 3600_000
 export interface Begun {
   readonly record: PaymentRecord
   readonly transaction?: string
+}
+
+/** An order without what only its payer can state: whoever brings it may have made that up. */
+function unchecked({ signed: _, ...order }: PaymentOrder): RequestedOrder {
+  return { ...order, digest: uncheckedDigest }
 }
 
 const down: CashierReply = { state: 'down' }
@@ -56,7 +69,7 @@ export class PaymentBeginnings {
 
   /** Whether the payment is ours to take for this, and nobody else's with the same wallet. `owner`: as in `PaymentOwners`. */
   async own(
-    { payment, validBefore, beneficiary }: PaymentOrder | PaymentRecord,
+    { payment, validBefore, beneficiary }: Pick<PaymentOrder, 'payment' | 'validBefore' | 'beneficiary'>,
     owner?: string,
   ): Promise<Ownership> {
     const untilMs = validBefore * 1000 + ownedMs
@@ -86,7 +99,7 @@ export class PaymentBeginnings {
     order: PaymentOrder,
     { beneficiary = order.beneficiary, owner, transaction }: TakenElsewhere,
   ): Promise<Begun | CashierReply> {
-    const bound = { ...order, beneficiary }
+    const bound = isOfContract(order) ? { ...unchecked(order), beneficiary } : { ...order, beneficiary }
     const ownership = await this.own(bound, owner)
     if (ownership === 'other') return spent
     const record = ownership === 'ours' ? await this.#record(bound, owner) : undefined
@@ -94,7 +107,7 @@ export class PaymentBeginnings {
   }
 
   /** Writes down that the settlement is requested. Undefined: there is no place for it. */
-  async #record(order: PaymentOrder, owner: string | undefined): Promise<PaymentRecord | undefined> {
+  async #record(order: RequestedOrder, owner: string | undefined): Promise<PaymentRecord | undefined> {
     const { records, clock, log } = this.parts
     if (this.closing.aborted) return undefined
     const owned = owner === undefined ? order : { ...order, owner }

@@ -22,6 +22,10 @@ export interface PaymentRecord extends Omit<PaymentOrder, 'message' | 'signature
   readonly message?: string
 }
 
+/** What is recorded when a settlement is requested. `signed`: absent where nobody here has checked the signature. */
+export type RequestedOrder = Omit<PaymentOrder, 'signed'> &
+  Partial<Pick<PaymentOrder, 'signed'>> & { readonly owner?: string }
+
 /** A payment as the operator sees it: no signature, nothing that could be used. `client`: the beneficiary. */
 export interface PaymentRow
   extends Omit<PaymentRecord, 'message' | 'digest' | 'signed' | 'owner' | 'beneficiary'> {
@@ -102,7 +106,7 @@ export class PaymentRecords {
   }
 
   /** Records that the settlement is about to be requested. Undefined: the table is full of payments that are still good. */
-  recordRequest(order: PaymentOrder & { readonly owner?: string }, nowMs: number): PaymentRecord | undefined {
+  recordRequest(order: RequestedOrder, nowMs: number): PaymentRecord | undefined {
     if (this.#payments.count() >= this.recordsMax) this.forget(nowMs, 64)
     if (this.#payments.count() >= this.recordsMax) return undefined
     const { signature, asker, ...facts } = order

@@ -2,34 +2,30 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { type Transaction, transactionJson } from '../format/transaction.js'
 import type { TransactionStatus } from './chain.js'
 
+type Mined = Extract<TransactionStatus, { readonly kind: 'mined' }>
+
 /**
- * What several nodes state of one transaction, as one: the fewest confirmations where all that answer have it in the same block,
- * `pending` where they differ, `unknown` where none of them knows it. Another refusal where none answers.
+ * What several nodes state of one transaction, as one: the fewest confirmations where most of those that answer have it in the
+ * same block, `pending` where they differ, `unknown` where none of them knows it. Another refusal where none answers. So a node
+ * that lies, or is behind the others, decides nothing alone.
  */
 export function agreedStatus(stated: readonly (TransactionStatus | Refusal)[]): TransactionStatus | Refusal {
   const [first] = stated
   if (first === undefined) throw new Error('no node got the request')
   const answers = stated.filter((one) => !isRefusal(one) || one.refused === 'unknown')
-  const [one = first, ...others] = answers
-  let agreed: TransactionStatus | Refusal = one
-  for (const other of others) agreed = together(agreed, other)
-  return agreed
+  const mined = answers.filter((one): one is Mined => !isRefusal(one) && one.kind === 'mined')
+  const groups = mined.map((one) => mined.filter((other) => isSameBlock(one, other)))
+  const agreed = groups.find((group) => group.length * 2 > answers.length)
+  if (agreed !== undefined)
+    return agreed.reduce((least, one) => (one.confirmations < least.confirmations ? one : least))
+  if (mined.length > 0) return { kind: 'pending', isContested: true }
+  const unknown = answers.find(isRefusal)
+  if (unknown !== undefined && answers.every(isRefusal)) return unknown
+  return answers.length === 0 ? first : { kind: 'pending' }
 }
 
-function together(
-  one: TransactionStatus | Refusal,
-  other: TransactionStatus | Refusal,
-): TransactionStatus | Refusal {
-  if (isRefusal(one) && isRefusal(other)) return one
-  const isSame =
-    !isRefusal(one) &&
-    !isRefusal(other) &&
-    one.kind === 'mined' &&
-    other.kind === 'mined' &&
-    one.block === other.block &&
-    one.height === other.height
-  if (!isSame) return { kind: 'pending' }
-  return one.confirmations <= other.confirmations ? one : other
+function isSameBlock(one: Mined, other: Mined): boolean {
+  return one.block === other.block && one.height === other.height
 }
 
 /** One transaction as several nodes have it, where all that have it have the same; else a refusal. */

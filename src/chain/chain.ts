@@ -66,8 +66,8 @@ export interface Chain {
   /** A recent block hash to sign into a new transaction. */
   anchor(requester?: Requester): Promise<BlockHash | Refusal>
   /**
-   * The least reward in winston for `sizeBytes` of data, which two nodes confirm where there are several; `target` (an address) may
-   * cost extra where it is new.
+   * The least reward in winston for `sizeBytes` of data, which two nodes confirm where there are several; `target` (an address)
+   * may cost extra where it is new.
    */
   price(sizeBytes: number, target?: string, requester?: Requester): Promise<bigint | Refusal>
   /** Winston owned by an address. */
@@ -132,7 +132,8 @@ export interface Block {
 }
 
 export type TransactionStatus =
-  | { readonly kind: 'pending' }
+  /** `isContested`: a node has it in a block, and the others do not confirm that. */
+  | { readonly kind: 'pending'; readonly isContested?: true }
   | {
       readonly kind: 'mined'
       readonly height: number

@@ -439,6 +439,21 @@ t.test(
     const forged = { 'X-PAYMENT': Buffer.from(JSON.stringify(made)).toString('base64') }
     t.equal((await get(`${second.url}/file`, { ...forged, ...stranger })).status, 402)
     t.strictSame(second.records.recent(1), [])
+    // In its time a facilitator may look at the nonce first: then it is used, whatever signature it has.
+    scene.facilitator.verify = ({ response }) => {
+      const isValid = { isValid: false, invalidReason: 'invalid_exact_evm_nonce_already_used', payer: '' }
+      response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(isValid))
+      return true
+    }
+    const inTime = {
+      ...head,
+      payload: {
+        signature: `0x${'ab'.repeat(66)}`,
+        authorization: { ...payload.authorization, validAfter: '0' },
+      },
+    }
+    const planted = { 'X-PAYMENT': Buffer.from(JSON.stringify(inTime)).toString('base64') }
+    t.equal((await get(`${second.url}/file`, { ...planted, ...stranger })).status, 409)
     ours.purse.tokens.clear()
     const own = await get(`${second.url}/file`, scene.headers)
     t.equal(own.error, 'payment_already_used', 'it has paid for one answer')

@@ -21,10 +21,7 @@ function decided(
 t.test('one of three lies, in any place and by any amount', (t) => {
   for (const lie of [0n, 1n, honest / 3n, honest * 3n, 9n * 10n ** 11n, 10n ** 30n])
     for (const at of [0, 1, 2])
-      t.equal(
-        decided([0, 1, 2].map((place) => (place === at ? lie : honest))),
-        honest,
-      )
+      t.equal(decided([0, 1, 2].map((place) => (place === at ? lie : honest))), honest)
   t.equal(decided([honest, honest + 7n, honest * 2n]), honest + 7n, 'nodes lag a little')
   t.end()
 })

@@ -255,9 +255,16 @@ t.test('what cannot be taken back is asked of several nodes', async (t) => {
     ).agreedStatus(id)
   t.match(await stated(far), { kind: 'mined', confirmations: 1000 })
   t.match(await stated(far, near), { kind: 'mined', height: 7, confirmations: 3 })
-  t.same(await stated(far, fork), { kind: 'pending' })
-  t.same(await stated(far, pending), { kind: 'pending' })
-  t.same(await stated(unknown, far), { kind: 'pending' })
+  const contested = { kind: 'pending', isContested: true }
+  t.same(await stated(far, fork), contested)
+  t.same(await stated(far, pending), contested)
+  t.same(await stated(unknown, far), contested)
+  t.same(await stated(unknown, pending), { kind: 'pending' })
+  for (const other of [fork, pending, unknown]) {
+    t.match(await stated(far, other, near), { kind: 'mined', confirmations: 3 }, 'two of three')
+    t.match(await stated(other, near, far), { kind: 'mined', confirmations: 3 })
+  }
+  t.same(await stated(unknown, far, pending), contested, 'one of three')
   t.equal(refusal(await stated(unknown, unknown)), 'unknown')
   const gone = { url: 'http://127.0.0.1:9' }
   t.match(await stated(far, gone), { kind: 'mined', confirmations: 1000 }, 'who does not answer has no say')

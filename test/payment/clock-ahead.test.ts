@@ -20,14 +20,12 @@ t.test('shared credits and quotes outlive a clock that was ahead', async (t) => 
     reference: 'r',
   }
   await rig.ledger.commit({ transfers: [{ id: 'give', kind: 'posted', ...credit }] })
+  const path = `/v1/account/approvals/create?payingAddress=${giver}&approvedAddress=${friend}&winc=100`
   for (const [id, seconds] of [
     ['short', 7200],
     ['long', 48 * 3600],
   ])
-    await rig.get(
-      `/v1/account/approvals/create?payingAddress=${giver}&approvedAddress=${friend}&winc=100&dataItemId=${id}&expiresInSeconds=${seconds}`,
-      token,
-    )
+    await rig.get(`${path}&dataItemId=${id}&expiresInSeconds=${seconds}`, token)
   await rig.get(`/v1/top-up/payment-intent/${giver}/usd/1000`)
   const effective = async (): Promise<string | undefined> =>
     (await rig.service.balanceOf(friend))?.effectiveBalance

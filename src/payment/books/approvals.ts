@@ -264,8 +264,8 @@ export class Approvals {
   }
 
   /**
-   * Ends some that are over; resolves with those that are over by a time which is not confirmed yet, a thousand at most. One round
-   * for all concurrent callers, where anything is over: a request costs no more than that.
+   * Ends some that are over; resolves with those that are over by a time which is not confirmed yet, a thousand at most. One
+   * round for all concurrent callers, where anything is over: a request costs no more than that.
    */
   async #expireDue(): Promise<readonly OpenApproval[]> {
     if (this.now() < this.#quietUntilMs) return []

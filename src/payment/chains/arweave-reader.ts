@@ -1,7 +1,7 @@
 import type { Chain } from '../../chain/chain.js'
 import { encodeBase64url } from '../../format/base64url.js'
 import { type Id, parseId } from '../../format/id.js'
-import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { Transaction } from '../../format/transaction.js'
 import { nativeAddress, normalizedAddress } from '../../proof/owner-address.js'
 import { isBoundById, ownerOf, recoveredKey } from '../../proof/transaction-proof.js'
@@ -29,6 +29,9 @@ export class ArweaveReader implements ChainReader {
     if (id === undefined) return 'absent'
     const status = await this.nodes.agreedStatus(id)
     if (isRefusal(status)) return status.refused === 'unknown' ? 'absent' : status
+    // A node is behind, or lies: what is credited stays, and what waits goes on waiting.
+    if (status.kind === 'pending' && status.isContested === true)
+      return refuse('upstream', 'upstream', `nodes contradict each other about the block of ${id}`)
     const isMined = status.kind === 'mined'
     const found = await (isMined ? this.#mined(id) : this.nodes.pendingTransaction(id))
     if (isRefusal(found)) return found.refused === 'unknown' ? 'absent' : found
