@@ -26,7 +26,7 @@ const paymentKind = 'card-payment'
 /** Payments that were taken back before they were reported: events come in any order. */
 const takenKind = 'card-taken-back'
 /** The card may be charged this long before the provider reports it. */
-export const graceMs = 5 * 60_000
+export const chargedLateMs = 5 * 60_000
 
 export interface CardEventParts {
   readonly ledger: MoneyLedger
@@ -133,7 +133,7 @@ export class CardEvents {
     }
     if (quote.state === 'refunding') return this.#refundQuote(stored, quote)
     // The time of the charge counts, not that of the event: the service may have been down meanwhile.
-    const isLate = quote.expiresMs + graceMs < (event.paidMs ?? confirmed())
+    const isLate = quote.expiresMs + chargedLateMs < (event.paidMs ?? confirmed())
     const isOther = event.amount !== quote.amount || event.currency !== quote.currency
     const { wallet } = await wallets.resolveGuarded(quote.destination)
     const uses = await promotions.usedBy(quote.codes, quote.id, wallet)

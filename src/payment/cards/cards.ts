@@ -5,7 +5,7 @@ import type { RecordChange } from '../../ledger/ledger-port.js'
 import { type Denied, isDenied } from '../credits-port.js'
 import { QuoteIds } from '../prices/quote-ids.js'
 import { type Quotes, quoteLifeMs } from '../prices/quotes.js'
-import { type CardEventParts, CardEvents, graceMs } from './card-events.js'
+import { type CardEventParts, CardEvents, chargedLateMs } from './card-events.js'
 import type { CardEvent, CardProvider, PaymentSession, SessionWish } from './card-provider.js'
 import { type CardQuote, readQuote } from './card-quote.js'
 import {
@@ -116,7 +116,7 @@ export class Cards {
   /** When the oldest unpaid quote began that can be removed; undefined: there is none. */
   async unpaidSinceMs(): Promise<number | undefined> {
     const overMs = await oldestDueMs(this.parts.ledger, this.parts.confirmed())
-    return overMs === undefined ? undefined : overMs - quoteLifeMs - graceMs
+    return overMs === undefined ? undefined : overMs - quoteLifeMs - chargedLateMs
   }
 
   /** Removes unpaid quotes and their records. Resolves with their number. */

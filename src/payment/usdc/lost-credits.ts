@@ -16,7 +16,8 @@ export interface LostCreditsParts {
 
 /**
  * Credits again what the records on this disk state as credited and the ledger does not have: a database that came back with
- * older data (a replica, a backup) has lost it. The id of the transfer makes that it counts once. Resolves with how many those were.
+ * older data (a replica, a backup) has lost it. The id of the transfer makes that it counts once. Resolves with how many
+ * those were.
  */
 export async function creditLost({ ledger, records, cashier, log }: LostCreditsParts): Promise<number> {
   let count = 0
