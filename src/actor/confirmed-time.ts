@@ -42,15 +42,17 @@ export class ConfirmedTime {
 
   /**
    * Whole milliseconds since 1970; negative infinity while no time is confirmed. While a clock that was set is watched, it goes
-   * on by the monotonic clock.
+   * on by the monotonic clock. `sinceMs`: for the end of what began at that time of day.
    */
-  now(): number {
+  now(sinceMs = Number.NEGATIVE_INFINITY): number {
     const [nowMs, monotonicMs] = [this.#earliest(), this.clock.monotonic()]
     const aheadMs = nowMs - monotonicMs
     if (!(Math.abs(aheadMs - this.#aheadMs) <= setMs)) this.#evenSinceMs = monotonicMs
     this.#aheadMs = aheadMs
     const isRead = this.other === undefined || this.#otherAheadMs !== undefined
     if (isRead && monotonicMs - this.#evenSinceMs >= agreedMs) this.#confirmedAheadMs = aheadMs
+    // An error of the clock has no part in how long ago something was that began while it ran evenly.
+    if (isRead && sinceMs >= this.#evenSinceMs + aheadMs) return Math.floor(nowMs)
     if (this.#confirmedAheadMs === undefined) return Number.NEGATIVE_INFINITY
     return Math.floor(Math.min(nowMs, monotonicMs + this.#confirmedAheadMs))
   }

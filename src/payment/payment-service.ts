@@ -102,7 +102,7 @@ export class PaymentService {
     this.#mailer = mailer
     this.#log = log
     this.#time = new ConfirmedTime(clock, () => ledger.timeMs())
-    const confirmed = (): number => this.#time.now()
+    const confirmed = (sinceMs?: number): number => this.#time.now(sinceMs)
     const money = buildMoney(parts, confirmed)
     this.#approvals = money.approvals
     this.#accounts = money.accounts

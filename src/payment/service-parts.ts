@@ -87,7 +87,7 @@ export interface Money {
 }
 
 /** The parts of the payment service that keep accounts and know prices. */
-export function buildMoney(parts: PaymentServiceParts, confirmed: () => number): Money {
+export function buildMoney(parts: PaymentServiceParts, confirmed: (sinceMs: number) => number): Money {
   const { ledger, oracle, networkPrice, clock, log, meters, options } = parts
   const now = clock.now
   const wallets = new Wallets(ledger)

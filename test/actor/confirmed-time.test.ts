@@ -51,6 +51,21 @@ t.test('a clock that is ahead at a start and set right a minute later', (t) => {
   t.end()
 })
 
+t.test('how long ago something began is known at once, and not where the clock was set since', (t) => {
+  const clock = machine(25 * hourMs)
+  const time = new ConfirmedTime(clock)
+  clock.passedMs += 1000
+  const begunMs = clock.now()
+  clock.passedMs += 5000
+  t.equal(time.now(begunMs), begunMs + 5000)
+  t.equal(time.now(begunMs - 3 * hourMs), Number.NEGATIVE_INFINITY, 'what began before this process')
+  clock.aheadMs += hourMs
+  t.equal(time.now(begunMs), Number.NEGATIVE_INFINITY)
+  clock.aheadMs = 0
+  t.ok(time.now(begunMs) < begunMs)
+  t.end()
+})
+
 t.test('a clock that is set ahead while the program runs, and back', (t) => {
   const clock = machine()
   const time = new ConfirmedTime(clock)

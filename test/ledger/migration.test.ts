@@ -94,7 +94,8 @@ t.test('a ledger of the first format is brought into this one, with the same cha
   }
   const ledger = new EmbeddedLedger({ path, clock: systemClock })
   let expired = 0
-  for (let more = await ledger.expire(Date.now()); more > 0; more = await ledger.expire(Date.now())) expired += more
+  for (let more = await ledger.expire(Date.now()); more > 0; more = await ledger.expire(Date.now()))
+    expired += more
   t.equal(expired, 1999)
   const wallet = await ledger.account('wallet:a')
   t.equal(wallet === undefined ? undefined : availableOf(wallet), 10n ** 20n - 2000n * 7n)

@@ -1,10 +1,5 @@
 import { availableOf } from '../../ledger/ledger-account.js'
-import {
-  isRejected,
-  type LedgerRecord,
-  type MoneyLedger,
-  type RecordChange,
-} from '../../ledger/ledger-port.js'
+import { isRejected, type MoneyLedger, type RecordChange } from '../../ledger/ledger-port.js'
 import type { ApprovalView, ApproveOrder, Denied, RevokeOrder } from '../credits-port.js'
 import {
   type Approval,
@@ -69,7 +64,7 @@ export class Approvals {
     private readonly wallets: Wallets,
     private readonly now: () => number,
     /** As `ConfirmedTime.now`: what is over by it ends for good. */
-    private readonly confirmed: () => number,
+    private readonly confirmed: (sinceMs: number) => number,
   ) {}
 
   async create({
@@ -283,31 +278,33 @@ export class Approvals {
 
   async #endAndLook(): Promise<readonly OpenApproval[]> {
     await this.#expireRound('')
-    const page = await this.ledger.records(indexKinds.due, '', '', hiddenMax)
-    const over = page.filter((entry) => entry.key <= this.unexpired && !this.#isDue(entry))
-    const found = (
-      await this.ledger.recordsNamed(
-        kind,
-        over.map(({ key }) => idOfKey(key)),
-      )
-    ).map(readApproval)
+    const { over } = await this.#over('', hiddenMax)
+    const found = over.filter((approval) => !this.#hasEnded(approval))
     const left = await this.#leftOf(found)
     return found.map((approval) => ({ approval, left: left.get(approval.id) ?? 0n }))
   }
 
   async #expireRound(after: string): Promise<{ readonly ended: number; readonly next: string | undefined }> {
-    const page = await this.ledger.records(indexKinds.due, '', after, endedAtOnce)
-    const due = page.filter((entry) => this.#isDue(entry))
-    const ends = due.map(async ({ key }) => {
-      const approval = await this.find(idOfKey(key))
-      return approval === undefined ? undefined : this.end(approval, 'expired')
-    })
-    const ended = (await Promise.all(ends)).filter((one) => one !== undefined).length
-    return { ended, next: due.length === endedAtOnce ? due.at(-1)?.key : undefined }
+    const { over, next } = await this.#over(after, endedAtOnce)
+    const ends = over
+      .filter((approval) => this.#hasEnded(approval))
+      .map((approval) => this.end(approval, 'expired'))
+    return { ended: (await Promise.all(ends)).filter((one) => one !== undefined).length, next }
   }
 
-  #isDue({ key }: LedgerRecord): boolean {
-    return key <= `${timeKey(Math.max(0, this.confirmed()))}|~`
+  /** A page of those that are over by the plain clock, the first to end first. */
+  async #over(
+    after: string,
+    limit: number,
+  ): Promise<{ readonly over: readonly Approval[]; readonly next: string | undefined }> {
+    const page = await this.ledger.records(indexKinds.due, '', after, limit)
+    const keys = page.map(({ key }) => key).filter((key) => key <= this.unexpired)
+    const found = keys.length === 0 ? [] : await this.ledger.recordsNamed(kind, keys.map(idOfKey))
+    return { over: found.map(readApproval), next: keys.length === limit ? keys.at(-1) : undefined }
+  }
+
+  #hasEnded({ createdMs, expiresMs }: Approval): boolean {
+    return expiresMs <= this.confirmed(createdMs)
   }
 
   async view(approval: Approval): Promise<ApprovalView> {
