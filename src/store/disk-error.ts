@@ -32,6 +32,14 @@ export function isDiskError(error: unknown): boolean {
   return nameOf(error) !== undefined
 }
 
+/** Errors that are about one place of one file. Others (too many open files) would make all places look lost. */
+const placeErrors: ReadonlySet<string> = new Set(['EIO', 'ENOENT', 'EBADMSG', 'EUCLEAN', 'ENODATA'])
+
+/** Whether something threw because bytes of one file cannot be read: other files may be well. */
+export function isPlaceError(error: unknown): boolean {
+  return placeErrors.has(codeOf(error) ?? '')
+}
+
 /** An error as Node gives it, for the system's number of it. `what`: was refused. */
 export function diskError(code: number, what: string, cause?: unknown): Error {
   const name = getSystemErrorName(-code)

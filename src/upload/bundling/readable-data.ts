@@ -3,6 +3,7 @@ import type { Log } from '../../actor/log.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { MerkleTree } from '../../proof/merkle.js'
 import { codeOf } from '../../store/blobs.js'
+import { isPlaceError } from '../../store/disk-error.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
 import { isSamePlace, type LogPlace } from '../../store/segments/log-file.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
@@ -16,14 +17,6 @@ export interface ReadableDataParts {
   readonly fromStore?: (item: AcceptedItem) => Promise<LogPlace | Refusal | undefined>
   readonly clock: Pick<Clock, 'now'>
   readonly logger: Log
-}
-
-/** Errors that are about one place of one file. Others (too many open files) would make all items look lost. */
-const placeErrors: ReadonlySet<string> = new Set(['EIO', 'ENOENT', 'EBADMSG', 'EUCLEAN', 'ENODATA'])
-
-/** Whether something threw because bytes of the log cannot be read. */
-export function isPlaceError(error: unknown): boolean {
-  return placeErrors.has(codeOf(error) ?? '')
 }
 
 /** Reads the data of bundles, and finds the items in it that cannot be read, or are not what was accepted. */

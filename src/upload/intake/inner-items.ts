@@ -5,6 +5,7 @@ import type { Id } from '../../format/id.js'
 import { headersOfPayload } from '../../format/media-type.js'
 import { isListed, normalizedAddress } from '../../proof/owner-address.js'
 import { codeOf } from '../../store/blobs.js'
+import { isPlaceError } from '../../store/disk-error.js'
 import { writePatiently } from '../../store/patient-write.js'
 import { logFileName } from '../../store/segments/log-file.js'
 import type { ItemAnnouncer } from '../news/item-announcer.js'
@@ -166,6 +167,9 @@ export class InnerItems {
     }
     try {
       return yield* this.#read(item, handle)
+    } catch (error) {
+      if (!isPlaceError(error)) throw error
+      return `the log cannot be read: ${codeOf(error)}`
     } finally {
       await handle.close()
     }

@@ -189,6 +189,8 @@ export class ItemIntake {
   ): Promise<UploadAnswer> {
     const { id } = item.header
     const outcome = await this.#lock.run(id, async () => {
+      const damaged = terms.purchase === undefined ? this.#items.damaged(id) : undefined
+      if (damaged !== undefined) return this.#mend(damaged, item, spooled, terms)
       const known =
         this.#known(item.header, terms) ?? (await this.#items.elsewhere(item.header, this.parts.height()))
       if (known === undefined) return this.#acceptNew(item, spooled, uploader, terms)
@@ -214,6 +216,44 @@ export class ItemIntake {
     const announced = isUnknown ? this.parts.openSales.announcementOf(known) : undefined
     if (announced !== undefined) void this.parts.announcer.announce(announced)
     return isGivenUp(known) ? this.#retry(known) : known
+  }
+
+  /**
+   * Stores an accepted item once more: its bytes take the place of those that the disk has lost. Nothing is charged, for it was
+   * paid for. The place of the lost ones is released with the next start.
+   */
+  async #mend(
+    known: AcceptedItem,
+    item: ReadItem,
+    spooled: Spooled,
+    { charge }: AcceptTerms,
+  ): Promise<UploadAnswer | AcceptedItem> {
+    await charge?.refund()
+    const { uploads, logger } = this.parts
+    const { id, winc, heldAs } = known
+    const paid = { ...noCharge, winc, ...(heldAs === undefined ? {} : { heldAs }) }
+    const stored = await storeItem(
+      item,
+      loggedUpload(item, paid, undefined, known),
+      spooled,
+      this.parts,
+      undefined,
+    )
+    if (isRefusal(stored)) return notStored(stored)
+    const { writeIds, ...placed } = stored
+    const write = (): void =>
+      uploads.environment.write(() => {
+        writeIds?.()
+        const { stored: before, ...now } = uploads.find(id) ?? known
+        if (before !== undefined) uploads.stored.remove(before, id)
+        uploads.put({ ...now, ...placed })
+        if (placed.stored !== undefined) uploads.stored.put(placed.stored, id)
+      })
+    const refusal = tryWrite(write)
+    if (refusal !== undefined) return refusalAnswer(refusal)
+    uploads.unreadable.remove(id)
+    logger.info({ id }, 'an upload that was damaged on the disk was posted again')
+    return known
   }
 
   /** Queues an item again that was given up: it is paid and stored, and its sender still wants it permanent. */

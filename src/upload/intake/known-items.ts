@@ -9,7 +9,7 @@ import type { SharedItems } from './shared-items.js'
 import type { Receipted } from './signed-receipts.js'
 
 export interface KnownItemsParts {
-  readonly uploads: Pick<Uploads, 'find' | 'around' | 'scannedBundleOf' | 'scanned'>
+  readonly uploads: Pick<Uploads, 'find' | 'around' | 'scannedBundleOf' | 'scanned' | 'unreadable'>
   readonly openSales: { readonly sales: Pick<Sales, 'openOf'> }
   /** Whether the chain has the item, as far as the index of this program knows. Absent: there is no index. */
   readonly isInBlock?: (id: Id) => boolean
@@ -33,6 +33,12 @@ export class KnownItems {
   accepted(id: Id): AcceptedItem | undefined {
     const item = this.parts.uploads.find(id)
     return item === undefined || isGone(item) ? undefined : item
+  }
+
+  /** The accepted item, where the disk does not give its bytes and it is in no bundle: whoever posts it again brings them. */
+  damaged(id: Id): AcceptedItem | undefined {
+    const item = this.parts.uploads.unreadable.has(id) ? this.accepted(id) : undefined
+    return item?.bundle === undefined ? item : undefined
   }
 
   /**

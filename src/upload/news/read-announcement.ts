@@ -2,30 +2,30 @@ import { closeSync, openSync, readSync } from 'node:fs'
 import { decodeBase64url } from '../../format/base64url.js'
 import { parseItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
+import { isPlaceError } from '../../store/disk-error.js'
 import { logFileName } from '../../store/segments/log-file.js'
 import type { AcceptedItem } from '../records/uploads.js'
 import type { AnnouncedItem, ItemAnnouncer } from './item-announcer.js'
 
 /**
- * The announcement of an item, read from the upload log. Undefined: its file is gone, or an older release recorded it without a
- * digest. Throws where the disk fails.
+ * The announcement of an item, read from the upload log. Undefined: its header cannot be read, or an older release recorded it
+ * without a digest. One place that cannot be read is no reason to announce no others.
  */
 export function readAnnouncement(logFolder: string, item: AcceptedItem): AnnouncedItem | undefined {
   const { place, headerSize, digest: text } = item
   const digest = text === undefined ? undefined : decodeBase64url(text)
   if (digest === undefined) return undefined
   const bytes = Buffer.alloc(headerSize)
-  let file: number
   try {
-    file = openSync(`${logFolder}/${logFileName(place.file)}`, 'r')
+    const file = openSync(`${logFolder}/${logFileName(place.file)}`, 'r')
+    try {
+      if (readSync(file, bytes, 0, headerSize, place.offset) < headerSize) return undefined
+    } finally {
+      closeSync(file)
+    }
   } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
-    throw error
-  }
-  try {
-    if (readSync(file, bytes, 0, headerSize, place.offset) < headerSize) return undefined
-  } finally {
-    closeSync(file)
+    if (!isPlaceError(error)) throw error
+    return undefined
   }
   const header = parseItemHeader(bytes)
   if (header === 'more' || isRefusal(header)) return undefined
