@@ -1,8 +1,9 @@
+import { balanceOf } from '../../ledger/ledger-account.js'
 import type { MoneyLedger } from '../../ledger/ledger-port.js'
 import { idOfKey, indexKinds, sumKeys, sumKind } from './approval-index.js'
 import { type Approvals, type OpenApproval, pairNames } from './approvals.js'
 import { type NamesPage, namesPages } from './pages.js'
-import type { Wallets } from './wallets.js'
+import { accountOf, type Wallets } from './wallets.js'
 
 /** Approvals that may pay for one item. Time to plan and write grows with their number, and other orders wait. */
 const partsMax = 100
@@ -30,7 +31,7 @@ interface Share {
  */
 export class SharedCredits {
   constructor(
-    private readonly ledger: Pick<MoneyLedger, 'recordsNamed' | 'recordSpans'>,
+    private readonly ledger: Pick<MoneyLedger, 'accountsNamed' | 'recordsNamed' | 'recordSpans'>,
     private readonly wallets: Pick<Wallets, 'resolveAll' | 'addressesOf' | 'addressesOfAll'>,
     private readonly approvals: Pick<Approvals, 'open' | 'unexpired'>,
   ) {}
@@ -72,6 +73,7 @@ export class SharedCredits {
     if (received.length === 0) return []
     const payers = new Set(await this.wallets.resolveAll(named))
     payers.delete(signer)
+    for (const indebted of await this.#indebted([...payers])) payers.delete(indebted)
     const names = await this.wallets.addressesOfAll([...payers])
     const pairs = names.map((payer) => pairNames(payer, own))
     const sums = await this.ledger.recordsNamed(sumKind, pairs.flat().map(sumKeys.pairOf))
@@ -79,6 +81,13 @@ export class SharedCredits {
     return pairs
       .map((pair) => pair.filter((one) => having.has(sumKeys.pairOf(one))))
       .filter((pair) => pair.length > 0)
+  }
+
+  /** Those of the wallets that owe: a payment was taken back after they had shared what it brought, so that is not spent. */
+  async #indebted(wallets: readonly string[]): Promise<string[]> {
+    const accounts = await this.ledger.accountsNamed(wallets.map(accountOf))
+    const names = new Set(accounts.filter((one) => balanceOf(one) < 0n).map(({ name }) => name))
+    return wallets.filter((wallet) => names.has(accountOf(wallet)))
   }
 
   /** The approvals of each share that can pay, in its order. */

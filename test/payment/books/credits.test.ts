@@ -4,6 +4,7 @@ import { type Clock, systemClock } from '../../../src/actor/clock.js'
 import { localAddress } from '../../../src/actor/mailbox-address.js'
 import { isRefusal } from '../../../src/format/refusal.js'
 import { EmbeddedLedger } from '../../../src/ledger/embedded.js'
+import { isRejected } from '../../../src/ledger/ledger-port.js'
 import { Accounts } from '../../../src/payment/books/accounts.js'
 import { approvalFaults } from '../../../src/payment/books/approval-faults.js'
 import { Approvals } from '../../../src/payment/books/approvals.js'
@@ -183,6 +184,27 @@ t.test('approvals pay in the order of the list, the earliest to end first, then 
   t.strictSame(await has(carol), ['0', '0', '45'])
   t.strictSame((await ledger.check(approvalFaults)).faults, [])
   await ledger.close()
+})
+
+t.test('what a wallet has shared is not spent while the wallet owes', async (t) => {
+  const { credits, ledger, give, share } = rig(t.testdir())
+  t.teardown(() => ledger.close())
+  await give(alice, 1000n)
+  await share('a1', alice, bob, '1000')
+  const takenBack = {
+    id: 'dispute',
+    kind: 'posted',
+    debit: `wallet:${alice}`,
+    credit: 'source:test',
+  } as const
+  const facts = { reason: 'payment-reversed', reference: 'r', about: {} }
+  const commit = { transfers: [{ ...takenBack, amount: 1000n, ...facts, mayOverdraw: true as const }] }
+  t.equal(isRejected(await ledger.commit(commit)), false)
+  const order = { address: bob, signatureType: 1, paidBy: [alice], bytes: 10 }
+  t.match(await credits.check(order), { isEnough: false })
+  t.match(await credits.reserve({ ...order, itemId: 'i1' }), { paid: false })
+  await give(alice, 1000n)
+  t.match(await credits.reserve({ ...order, itemId: 'i1' }), { paid: true })
 })
 
 t.test('many small approvals keep no large one from paying', async (t) => {
