@@ -92,6 +92,13 @@ export class Bundles {
     return found === undefined ? undefined : read(found)
   }
 
+  /** The same of one that is there. */
+  known(id: Id): BundleRecord {
+    const bundle = this.find(id)
+    if (bundle === undefined) throw new Error(`the record of the bundle ${id} is gone`)
+    return bundle
+  }
+
   /** Those with which something is still to be done: not dropped, and their items are kept here. */
   open(): BundleSummary[] {
     return [...this.#open.values()]

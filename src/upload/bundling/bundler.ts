@@ -14,8 +14,9 @@ import { type BundleRecord, type BundleSummary, summaryOf } from './bundle-recor
 import type { BundlerParts } from './bundler-parts.js'
 import { againMaxMs, isFirstSending, isSending, isStepDue } from './due.js'
 import { NextBundle } from './next-bundle.js'
-import { ReadBack, unseenWaitMs } from './read-back.js'
+import { unseenWaitMs } from './read-back.js'
 import { ReadableData } from './readable-data.js'
+import { SeededBundles } from './seeded-bundles.js'
 import { postChunks } from './seeding.js'
 
 /** Between two rounds while there is nothing to do. */
@@ -28,13 +29,9 @@ const looksAtOnce = 16
 const againMs = 1000
 /** Longest pause before items of bundles that were given up are packed again. */
 const packAgainMaxMs = 1_800_000
-/** Nodes forget an anchor after so many blocks; a transaction that no node knows then is lost. */
-const anchorBlocks = 50
 const stepsMax = 20
 /** Attempts to read all items of a bundle that was posted, some 15 seconds. */
 const damagedAttempts = 4
-/** Bytes stay after they are permanent: the gateway reads them here until it has found them in their block. */
-const keepMs = 3_600_000
 
 /** Brings accepted items onto the chain. Every step is on disk before the next begins; whatever fails is tried again. */
 export class Bundler {
@@ -47,10 +44,12 @@ export class Bundler {
   #isFailing = false
   readonly #orders: (() => void)[] = []
   readonly #next: NextBundle
-  readonly #readBack: ReadBack
+  readonly #seeded: SeededBundles
   readonly #readable: ReadableData
-  /** Nothing is packed while it is on. Bundles in a row that were given up make it longer. */
+  /** Nothing is packed while it is on. Bundles that nodes refuse one after the other make it longer. */
   readonly #packing: Backoff
+  /** Packed since the last one that made it longer, and not posted yet. */
+  readonly #fresh = new Set<Id>()
   /** The wallet had too little when the last transaction was refused. */
   #isPoor = false
 
@@ -58,11 +57,11 @@ export class Bundler {
     const restMs = 2 * againMs
     this.#packing = new Backoff({ failuresMax: 1, restMs, restMaxMs: packAgainMaxMs }, parts.clock)
     this.#next = new NextBundle(parts.uploads, parts.rules, parts.clock)
-    this.#readBack = new ReadBack(parts)
+    this.#seeded = new SeededBundles(parts, (bundle, reason) => this.#giveUp(bundle, reason))
     this.#readable = new ReadableData(parts)
   }
 
-  #count(outcome: 'packed' | 'permanent' | 'dropped'): void {
+  #count(outcome: 'packed' | 'dropped'): void {
     this.parts.meters.of('upload_bundles_total', { outcome }).add(1)
   }
 
@@ -83,6 +82,11 @@ export class Bundler {
   /** Its items are packed again. */
   repack(bundle: BundleRecord, reason: string): void {
     this.#drop(bundle, reason)
+    this.#packMore()
+  }
+
+  /** The next bundle waits for nothing. */
+  #packMore(): void {
     this.#packing.well()
     this.#packing.hold(0)
   }
@@ -102,7 +106,7 @@ export class Bundler {
   async close(): Promise<void> {
     this.#isClosed = true
     this.#timer?.cancel()
-    await Promise.all([this.#running, this.#readBack.close()])
+    await Promise.all([this.#running, this.#seeded.close()])
   }
 
   #startRound(): void {
@@ -155,14 +159,12 @@ export class Bundler {
     const { id, state } = summary
     if (state === 'packed') return this.#post(this.#record(id))
     if (state === 'posted') return this.#seed(this.#record(id))
-    if (state === 'seeded') return this.#checkDepth(summary)
-    return this.#release(this.#record(id))
+    if (state === 'seeded') return this.#seeded.look(summary)
+    return this.#seeded.release(this.#record(id))
   }
 
   #record(id: Id): BundleRecord {
-    const bundle = this.parts.bundles.find(id)
-    if (bundle === undefined) throw new Error(`the record of the bundle ${id} is gone`)
-    return bundle
+    return this.parts.bundles.known(id)
   }
 
   #retryLater(id: Id, { message }: Refusal): void {
@@ -183,9 +185,13 @@ export class Bundler {
   #drop(bundle: BundleRecord, reason: string, counts = !this.#isPoor): void {
     this.parts.logger.error({ bundle: bundle.id, reason }, 'a bundle was dropped: its items are packed again')
     this.#trees.delete(bundle.id)
-    this.#readBack.forget(bundle.id)
+    this.#seeded.forget(bundle.id)
     this.#count('dropped')
-    this.#packing.failed()
+    // A reorganization refuses all that were packed before it, and takes back what was posted: it is one failure, or none.
+    if (this.#fresh.has(bundle.id)) {
+      this.#fresh.clear()
+      this.#packing.failed()
+    }
     const givenUp = this.parts.bundles.drop(bundle, reason, counts)
     this.parts.meters.of('upload_items_given_up_total').add(givenUp)
   }
@@ -240,6 +246,7 @@ export class Bundler {
       dueMs: now,
     }
     bundles.pack(record, items, data.offsets)
+    this.#fresh.add(id)
     this.#count('packed')
     logger.info({ bundle: id, items: items.length, sizeBytes: data.sizeBytes }, 'a bundle was packed')
     await this.#step(summaryOf(record))
@@ -260,7 +267,8 @@ export class Bundler {
     }
     const posted = await chain.postTransaction(bundle.transaction)
     if (!isRefusal(posted)) {
-      this.#packing.well()
+      this.#fresh.delete(bundle.id)
+      this.#packMore()
       this.#isPoor = false
       this.#advance(bundle, 'posted')
       return undefined
@@ -276,8 +284,16 @@ export class Bundler {
       return posted
     }
     if (posted.refused !== 'malformed') return posted
-    this.#drop(bundle, posted.message)
+    await this.#giveUp(bundle, posted.message)
     return undefined
+  }
+
+  /** Nodes refuse it, or have forgotten it. That is no failure of its items where it offers less than the nodes want. */
+  async #giveUp(bundle: BundleRecord, reason: string): Promise<void> {
+    const price = await this.parts.chain.price(bundle.sizeBytes)
+    const isCheap = !isRefusal(price) && rewardOf(bundle) < price
+    if (isCheap) this.#drop(bundle, `its reward is below the price: ${reason}`, false)
+    else this.#drop(bundle, reason)
   }
 
   /** What this bundle costs, with those that nodes have and that may not be mined yet. */
@@ -285,7 +301,7 @@ export class Bundler {
     const { bundles } = this.parts
     const open = bundles.open().filter(({ id, state }) => id !== bundle.id && state !== 'packed')
     const all = [bundle, ...open.flatMap(({ id }) => bundles.find(id) ?? [])]
-    return all.reduce((sum, { transaction }) => sum + BigInt((transaction as { reward: string }).reward), 0n)
+    return all.reduce((sum, one) => sum + rewardOf(one), 0n)
   }
 
   async #seed(bundle: BundleRecord): Promise<Refusal | undefined> {
@@ -312,67 +328,8 @@ export class Bundler {
     this.#drop(bundle, reason, false)
     return undefined
   }
+}
 
-  async #checkDepth(bundle: BundleSummary): Promise<Refusal | undefined> {
-    const { bundles, chain, clock, height, onMined, rules, logger } = this.parts
-    const status = await chain.agreedStatus(bundle.id)
-    if (isRefusal(status)) {
-      const isForgotten = (height() ?? 0) > bundle.anchorHeight + anchorBlocks
-      if (status.refused !== 'unknown' || !isForgotten) return status
-      this.#drop(this.#record(bundle.id), 'no node knows the transaction any more')
-      return undefined
-    }
-    if (status.kind === 'mined' && bundle.height !== status.height) onMined(bundle.id)
-    if (status.kind === 'pending' || status.confirmations < rules.depth) {
-      const dueMs = clock.now() + rules.lookMs
-      const height = status.kind === 'pending' ? bundle.height : status.height
-      // A record may have ten thousand items, and nothing is lost where it is looked at too early.
-      if (bundle.attempts === 0 && bundle.height === height) bundles.delay(bundle.id, dueMs)
-      else
-        bundles.put({
-          ...this.#record(bundle.id),
-          attempts: 0,
-          dueMs,
-          ...(height === undefined ? {} : { height }),
-        })
-      return undefined
-    }
-    const record = { ...this.#record(bundle.id), height: status.height }
-    const unseen = this.#unseen(record)
-    if (unseen !== 'seen') return unseen
-    const { reason: _, ...seen } = { ...record, isSeen: true as const, dueMs: clock.now() + keepMs }
-    const count = bundles.markPermanent(seen, status.height)
-    this.#count('permanent')
-    this.parts.onPermanent?.(record, status.height)
-    logger.info({ bundle: bundle.id, items: count, height: status.height }, 'a bundle is permanent')
-    return undefined
-  }
-
-  /**
-   * Whether nodes have shown the data of a bundle that is deep enough. Until the look at it is over it waits; what nobody shows
-   * is sent again. A refusal: no node answered.
-   */
-  #unseen(bundle: BundleRecord): 'seen' | Refusal | undefined {
-    const { bundles, clock, logger, rules } = this.parts
-    const seen = this.#readBack.outcome(bundle)
-    if (seen === undefined) bundles.delay(bundle.id, clock.now() + rules.lookMs)
-    if (seen !== 'missing') return seen
-    const unseen = (bundle.unseen ?? 0) + 1
-    const reason = 'no node shows all of its data: its chunks are sent again'
-    logger.error(
-      { bundle: bundle.id, looks: unseen },
-      'a bundle is deep in the chain, and its data is missing',
-    )
-    bundles.put({ ...bundle, state: 'posted', attempts: 0, dueMs: clock.now(), unseen, reason })
-    return undefined
-  }
-
-  #release(bundle: BundleRecord): Refusal | undefined {
-    const { bundles, itemLog } = this.parts
-    // Older releases did not look before they called it permanent.
-    const unseen = bundle.isSeen === true ? 'seen' : this.#unseen(bundle)
-    if (unseen !== 'seen') return unseen
-    for (const { place } of bundles.release(bundle)) itemLog.release(place)
-    return undefined
-  }
+function rewardOf({ transaction }: BundleRecord): bigint {
+  return BigInt((transaction as { readonly reward: string }).reward)
 }

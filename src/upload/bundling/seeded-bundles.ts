@@ -1,0 +1,108 @@
+import type { Id } from '../../format/id.js'
+import { isRefusal, type Refusal } from '../../format/refusal.js'
+import type { BundleRecord, BundleSummary } from './bundle-records.js'
+import type { BundlerParts } from './bundler-parts.js'
+import { ReadBack } from './read-back.js'
+
+/** Nodes forget an anchor after so many blocks; a transaction that no node knows then is lost. */
+const anchorBlocks = 50
+/** Bytes stay after they are permanent: the gateway reads them here until it has found them in their block. */
+const keepMs = 3_600_000
+
+/** Bundles of which nodes have taken everything: from there until their bytes are not needed here any more. */
+export class SeededBundles {
+  readonly #readBack: ReadBack
+
+  /** `giveUp`: gets what will never be mined. */
+  constructor(
+    private readonly parts: BundlerParts,
+    private readonly giveUp: (bundle: BundleRecord, reason: string) => Promise<void>,
+  ) {
+    this.#readBack = new ReadBack(parts)
+  }
+
+  close(): Promise<void> {
+    return this.#readBack.close()
+  }
+
+  /** It is seeded no more. */
+  forget(id: Id): void {
+    this.#readBack.forget(id)
+  }
+
+  /** Whether it is deep enough in the chain. A refusal: it stays in its state. */
+  async look(bundle: BundleSummary): Promise<Refusal | undefined> {
+    const { bundles, chain, clock, onMined, rules, meters, logger } = this.parts
+    const status = await chain.agreedStatus(bundle.id)
+    if (isRefusal(status)) return status.refused === 'unknown' ? this.#lost(bundle.id, status) : status
+    if (status.kind === 'mined' && bundle.height !== status.height) onMined(bundle.id)
+    if (status.kind === 'pending' || status.confirmations < rules.depth) {
+      const dueMs = clock.now() + rules.lookMs
+      const height = status.kind === 'pending' ? bundle.height : status.height
+      // A record may have ten thousand items, and nothing is lost where it is looked at too early.
+      if (bundle.attempts === 0 && bundle.height === height) bundles.delay(bundle.id, dueMs)
+      else
+        bundles.put({
+          ...bundles.known(bundle.id),
+          attempts: 0,
+          dueMs,
+          ...(height === undefined ? {} : { height }),
+        })
+      return undefined
+    }
+    const record = { ...bundles.known(bundle.id), height: status.height }
+    const unseen = this.#unseen(record)
+    if (unseen !== 'seen') return unseen
+    const { reason: _, ...seen } = { ...record, isSeen: true as const, dueMs: clock.now() + keepMs }
+    const count = bundles.markPermanent(seen, status.height)
+    meters.of('upload_bundles_total', { outcome: 'permanent' }).add(1)
+    this.parts.onPermanent?.(record, status.height)
+    logger.info({ bundle: bundle.id, items: count, height: status.height }, 'a bundle is permanent')
+    return undefined
+  }
+
+  /**
+   * No node knows the transaction: its block was taken back, or nodes have lost what was not mined. While its anchor holds it is
+   * posted once more, which costs nothing twice.
+   */
+  async #lost(id: Id, status: Refusal): Promise<Refusal | undefined> {
+    const { bundles, chain, height } = this.parts
+    const { height: _, ...record } = bundles.known(id)
+    if ((height() ?? 0) > record.anchorHeight + anchorBlocks) {
+      await this.giveUp(record, 'no node knows the transaction any more')
+      return undefined
+    }
+    const posted = await chain.postTransaction(record.transaction)
+    if (!isRefusal(posted)) bundles.put(record)
+    return status
+  }
+
+  /**
+   * Whether nodes have shown the data of a bundle that is deep enough. Until the look at it is over it waits; what nobody shows
+   * is sent again. A refusal: no node answered.
+   */
+  #unseen(bundle: BundleRecord): 'seen' | Refusal | undefined {
+    const { bundles, clock, logger, rules } = this.parts
+    const seen = this.#readBack.outcome(bundle)
+    if (seen === undefined) bundles.delay(bundle.id, clock.now() + rules.lookMs)
+    if (seen !== 'missing') return seen
+    const unseen = (bundle.unseen ?? 0) + 1
+    const reason = 'no node shows all of its data: its chunks are sent again'
+    logger.error(
+      { bundle: bundle.id, looks: unseen },
+      'a bundle is deep in the chain, and its data is missing',
+    )
+    bundles.put({ ...bundle, state: 'posted', attempts: 0, dueMs: clock.now(), unseen, reason })
+    return undefined
+  }
+
+  /** The bytes of a permanent bundle are not needed here any more. A refusal: it is not known whether anybody has its data. */
+  release(bundle: BundleRecord): Refusal | undefined {
+    const { bundles, itemLog } = this.parts
+    // Older releases did not look before they called it permanent.
+    const unseen = bundle.isSeen === true ? 'seen' : this.#unseen(bundle)
+    if (unseen !== 'seen') return unseen
+    for (const { place } of bundles.release(bundle)) itemLog.release(place)
+    return undefined
+  }
+}

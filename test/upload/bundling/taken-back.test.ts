@@ -1,0 +1,123 @@
+/** Blocks that a reorganization takes back, and prices that are wrong: accepted items are packed again soon, and none is given up. */
+import t, { type Test } from 'tap'
+import type { Id } from '../../../src/format/id.js'
+import { refuse } from '../../../src/format/refusal.js'
+import type { BundlerParts } from '../../../src/upload/bundling/bundler-parts.js'
+import { rigOf, rules } from './bundler-rig.js'
+
+const wrong = refuse('malformed', 'client', 'a node refuses: Invalid anchor (last_tx).')
+const unknown = refuse('unknown', 'upstream', 'no node has it')
+const bundlesMax = 8
+
+/** A bundler of one item each, and what its chain does now. */
+async function chainRig(t: Test) {
+  const chain: { status: object; post: object; price: bigint; height: number; posts: string[] } = {
+    status: { kind: 'pending' },
+    post: {},
+    price: 10n,
+    height: 1,
+    posts: [],
+  }
+  const more: Partial<BundlerParts> = {
+    rules: { ...rules, itemsMax: 1 },
+    height: () => chain.height,
+    onMined: () => undefined,
+  }
+  const rig = await rigOf(t, undefined, 1000n, more, {
+    agreedStatus: async () => chain.status,
+    price: async () => chain.price,
+    postTransaction: async ({ id }: { readonly id: string }) => {
+      chain.posts.push(id)
+      return chain.post
+    },
+  })
+  const ids: Id[] = []
+  /** Rounds until it is so: one may still go on when a turn is over. */
+  const until = async (isSo: () => boolean, ms = 500, turnsMax = 40): Promise<boolean> => {
+    for (let at = 0; at < turnsMax && !isSo(); at += 1) await rig.turn(ms)
+    return isSo()
+  }
+  const count = (state: string): number => rig.bundles.recent.filter((one) => one.state === state).length
+  const accept = (count: number): void => {
+    for (let at = 0; at < count; at += 1) ids.push(rig.accept(`item ${ids.length}`))
+  }
+  const carriers = (): (Id | undefined)[] => ids.map((id) => rig.uploads.find(id)?.bundle)
+  return { ...rig, chain, ids, until, count, accept, carriers }
+}
+
+/** A bundler's clock of dates is that of the machine: what is due later is looked at with the next round. */
+function makeDue({ bundles, clock }: Awaited<ReturnType<typeof chainRig>>): void {
+  for (const { id } of bundles.open()) bundles.delay(id, clock.now())
+}
+
+t.test('bundles that are lost together make no pause', async (t) => {
+  const rig = await chainRig(t)
+  const { chain, until, count, accept, carriers } = rig
+  accept(bundlesMax)
+  t.ok(await until(() => count('seeded') === bundlesMax))
+  const before = carriers()
+  chain.status = unknown
+  chain.height = 100
+  makeDue(rig)
+  t.ok(await until(() => count('dropped') === bundlesMax, 1))
+  chain.status = { kind: 'pending' }
+  const isAgain = (bundle: Id | undefined, at: number): boolean =>
+    bundle !== undefined && bundle !== before[at]
+  t.ok(await until(() => carriers().every(isAgain)), 'all are in bundles again within seconds')
+})
+
+t.test('bundles that a reorganization makes wrong make one pause', async (t) => {
+  const rig = await chainRig(t)
+  const { chain, until, count, accept, carriers, bundles, clock } = rig
+  chain.post = refuse('busy', 'upstream', 'a node is behind')
+  accept(bundlesMax)
+  t.ok(await until(() => count('packed') === bundlesMax))
+  chain.post = wrong
+  const [early, late] = [bundles.open().slice(0, 4), bundles.open().slice(4)]
+  for (const some of [early, late]) {
+    for (const { id } of some) bundles.delay(id, clock.now())
+    t.ok(await until(() => some.every(({ id }) => bundles.find(id)?.state === 'dropped'), 1))
+  }
+  chain.post = {}
+  t.ok(
+    await until(() => carriers().every((bundle) => bundle !== undefined)),
+    'all are packed again within seconds',
+  )
+})
+
+t.test('what no node knows is posted again while its anchor holds', async (t) => {
+  const rig = await chainRig(t)
+  const { chain, until, count, accept, carriers, bundles } = rig
+  accept(1)
+  t.ok(await until(() => count('seeded') === 1))
+  const [bundle] = carriers() as [Id]
+  chain.status = { kind: 'mined', height: 3, confirmations: 2 }
+  makeDue(rig)
+  t.ok(await until(() => bundles.find(bundle)?.height === 3))
+  chain.status = unknown
+  makeDue(rig)
+  t.ok(await until(() => chain.posts.length === 2))
+  t.strictSame(chain.posts, [bundle, bundle])
+  t.ok(await until(() => bundles.find(bundle)?.height === undefined))
+  t.strictSame(carriers(), [bundle], 'and its items are packed once')
+})
+
+t.test('a price that was too low is no failure of the items', async (t) => {
+  const rig = await chainRig(t)
+  const { chain, until, count, accept, carriers, ids, uploads, bundles } = rig
+  const hourMs = 3_600_000
+  for (let times = 1; times <= 40; times += 1) {
+    chain.price = 1n
+    chain.post = refuse('busy', 'upstream', 'a node is behind')
+    if (times === 1) accept(1)
+    t.ok(await until(() => count('packed') === 1, hourMs))
+    chain.price = 10n
+    chain.post = wrong
+    makeDue(rig)
+    t.ok(await until(() => count('dropped') === times, 1))
+  }
+  t.match(bundles.recent[0], { state: 'dropped', reason: /below the price/ })
+  t.equal(uploads.find(ids[0] as Id)?.failures ?? 0, 0)
+  chain.post = {}
+  t.ok(await until(() => carriers()[0] !== undefined, hourMs))
+})
