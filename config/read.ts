@@ -29,6 +29,7 @@ import type { Setting } from './setting.js'
 import { readSettingsFile } from './settings-file.js'
 import { swarm } from './swarm.js'
 import { tls, tlsFaults } from './tls.js'
+import { unknownNames } from './unknown-names.js'
 import { uploadFaults, uploads } from './uploads.js'
 import { webhooks } from './webhooks.js'
 import { x402, x402Faults } from './x402.js'
@@ -72,66 +73,6 @@ type Values<Table> = { readonly [Name in keyof Table]: Table[Name] extends Setti
 /** All settings as values, frozen: the only form in which the program sees its configuration. */
 export type Config = { readonly [Name in keyof typeof tables]: Values<(typeof tables)[Name]> }
 
-/**
- * Variables with these beginnings are ours. One that no table knows stops the start: a misspelt limit must not silently
- * be no limit.
- */
-const families = new RegExp(
-  `^(${[
-    'SLUICE',
-    'GATEWAY',
-    'EDGE',
-    'DEVNET',
-    'HTTPSIG',
-    'OBSERVER',
-    'CACHE',
-    'CONTIGUOUS',
-    'CHUNK',
-    'CHUNKS',
-    'TRUSTED',
-    'ARNS',
-    'AR_IO',
-    'ANS104',
-    'ARWEAVE',
-    'RATE_LIMITER',
-    'X_402',
-    'CDP_API',
-    'APEX',
-    'STREAM',
-    'ENABLE_RATE',
-    'ENABLE_X_402',
-    'ON_DEMAND',
-    'BACKGROUND',
-    'INTERFACE',
-    'UPLOAD',
-    'PAYMENT',
-    'SERVICES',
-    'PRIVATE_ROUTE',
-    'STRIPE',
-    'ADMIN_API',
-    'SHUTDOWN',
-    'WEBHOOK',
-    'FETCHES',
-    'SKIP_FORWARDING',
-    'CDB64',
-    'ROOT_TX',
-    'NEGATIVE_CACHE',
-    'SANDBOX',
-    'MANIFEST',
-    'CONSOLE',
-    'CLUSTER',
-    'INDEX',
-    'PEER_GATEWAYS',
-    'ENABLE_BACKGROUND',
-    'MAX_VERIFICATION',
-    'VERIFICATION',
-    'GRAPHQL',
-    'TLS',
-    'ADMIN_ON',
-    'HTTP_REDIRECT',
-  ].join('|')})_`,
-)
-
 /** The environment with what SETTINGS_FILE says over it; `wrong`: why that cannot be read. */
 function surroundingsOf(environment: Environment): {
   readonly all: Environment
@@ -167,31 +108,6 @@ export function settingsInUse(surroundings: Environment = process.env): Readonly
       return text === undefined ? [] : [[env, secret ? 'set' : text.replace(credentials, '//...@')]]
     }),
   )
-}
-
-/** Levenshtein distance of at most 2: nearer than that is a slip of the finger. */
-function near(one: string, other: string): boolean {
-  if (Math.abs(one.length - other.length) > 2) return false
-  let row = Array.from({ length: other.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= one.length; i += 1) {
-    const next = [i]
-    for (let j = 1; j <= other.length; j += 1) {
-      const same = one[i - 1] === other[j - 1] ? 0 : 1
-      next.push(Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + same))
-    }
-    row = next
-  }
-  return row[other.length]! <= 2
-}
-
-function unknownNames(environment: Readonly<Record<string, string | undefined>>): string[] {
-  const known = listSettings().map((setting) => setting.env)
-  return Object.keys(environment).flatMap((name) => {
-    if (known.includes(name) || foreign.has(name) || environment[name] === '') return []
-    const meant = known.find((one) => name.length > 5 && near(name, one))
-    if (meant !== undefined) return [`${name}: no such setting; did you mean ${meant}?`]
-    return families.test(name) ? [`${name}: no such setting`] : []
-  })
 }
 
 /** Settings in the environment that mean nothing here, and words of settings, each with the reason: for the log. */
@@ -346,7 +262,13 @@ export function readConfig(
 ): Config | string[] {
   const { all, wrong: unread } = surroundingsOf(surroundings)
   const environment = { ...all, ...given }
-  const wrong = [...unread, ...unknownNames(environment)]
+  const wrong = [
+    ...unread,
+    ...unknownNames(
+      environment,
+      listSettings().map(({ env }) => env),
+    ),
+  ]
   const malformed = new Set<string>()
   const frozen = Object.entries(tables).map(([name, table]) => [
     name,
