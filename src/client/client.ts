@@ -1,5 +1,6 @@
 import { encodeBase64url } from '../format/base64url.js'
-import { PaymentAccount, type TopUpResult } from './account.js'
+import { PaymentAccount } from './account.js'
+import type { TopUpResult } from './account-answers.js'
 import { utf8 } from './bytes.js'
 import { ClientError } from './errors.js'
 import type { TopUpRequest } from './funding.js'

@@ -1,4 +1,5 @@
-import type { PaymentAccount, TopUpResult } from './account.js'
+import type { PaymentAccount } from './account.js'
+import type { TopUpResult } from './account-answers.js'
 import { ceilDivided, tokenDecimals, wincOf } from './amounts.js'
 import { ClientError } from './errors.js'
 import type { ResumeStore } from './resume-store.js'

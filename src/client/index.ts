@@ -1,21 +1,21 @@
 /** `sluice/client`: uploads, credits, folders. Runs in Node, Deno, Bun, browsers and their workers. */
-export {
-  type CheckoutSession,
-  type CreditApproval,
-  type CreditBalance,
-  type CreditShares,
-  type CreditSharesPage,
-  type CurrencyAmount,
-  type FiatEstimate,
-  type FiatQuote,
-  type FiatRates,
-  type HistoryItem,
-  type HistoryPage,
-  PaymentAccount,
-  type TokenQuote,
-  type TopUpResult,
-  type UploadCost,
-} from './account.js'
+export { PaymentAccount } from './account.js'
+export type {
+  CheckoutSession,
+  CreditApproval,
+  CreditBalance,
+  CreditShares,
+  CreditSharesPage,
+  CurrencyAmount,
+  FiatEstimate,
+  FiatQuote,
+  FiatRates,
+  HistoryItem,
+  HistoryPage,
+  TokenQuote,
+  TopUpResult,
+  UploadCost,
+} from './account-answers.js'
 export { creditsText, dollarsText } from './amounts.js'
 export type { ChunkingOptions } from './chunking.js'
 export {

@@ -1,4 +1,5 @@
-import type { PaymentAccount, TopUpResult } from './account.js'
+import type { PaymentAccount } from './account.js'
+import type { TopUpResult } from './account-answers.js'
 import { wincOf } from './amounts.js'
 import { plainBytes } from './bytes.js'
 import { type ChunkingOptions, checkChunking, goesInParts } from './chunking.js'
