@@ -14,29 +14,28 @@ import type { Exchange } from '../serving/request-exchange.js'
 import type { OpenedContent } from '../source/reading/transfer-client.js'
 import type { Window } from '../source/source-messages.js'
 import { admitExchange, answerDenied, takeFirstToken } from './admit.js'
+import { AnswerHeads, type KnownOpened } from './answer-heads.js'
 import { soonStale } from './cache-control.js'
 import type { DeliveryParts, Intercept } from './delivery-parts.js'
-import { type Entry, isStable, lazyBoundary } from './entry.js'
+import { type Entry, lazyBoundary } from './entry.js'
 import { openGuided, openWindow } from './guided.js'
-import { type Facts, typeOf } from './head.js'
+import { typeOf } from './head-writer.js'
 import { absentCaching, readHints, readProvenance } from './hints.js'
-import { isolationLines } from './isolation.js'
 import type { Located } from './locator.js'
 import { isHashed, isInside } from './opened-pieces.js'
 import { type Plan, type Planned, planExchange, planFor } from './plan.js'
 import { rangeWindow } from './range-window.js'
 import { send } from './send.js'
 import { enter } from './steps.js'
-import { StoredHeads } from './stored-heads.js'
 
 /** Runs the steps of one answer with content, from `guard` to `send`: `steps.ts` has them in a table. */
 export class Delivery {
   readonly #notFound: string
-  readonly #heads: StoredHeads
+  readonly #heads: AnswerHeads
 
   constructor(private readonly parts: DeliveryParts) {
     this.#notFound = soonStale(parts.options.cache)
-    this.#heads = new StoredHeads(parts)
+    this.#heads = new AnswerHeads(parts)
   }
 
   /** Answers with the content of `id`, located before. What is in memory is sent before this returns. */
@@ -217,7 +216,7 @@ export class Delivery {
     const { entry, content } = found
     touches.touch(entry, content)
     requestLog.cached(true)
-    const head = this.#heads.headOf(exchange, entry, planned, grant, found)
+    const head = this.#heads.ofEntry(exchange, entry, planned, grant, found)
     const watched = guard?.watched(content, entry.attributes, planned.bytes) ?? content
     send(this.parts.requestLog, exchange, head, planned, watched, grant, { reason: 'hit', source: 'cache' })
   }
@@ -233,7 +232,7 @@ export class Delivery {
       const sendKnown = (outcome: Grant | Denial): void => {
         const grant = this.#granted(exchange, outcome)
         if (grant === undefined) return
-        const head = this.#heads.headOf(exchange, entry, planned, grant)
+        const head = this.#heads.ofEntry(exchange, entry, planned, grant)
         send(this.parts.requestLog, exchange, head, planned, undefined, grant, {
           reason: 'known',
           source: 'catalog',
@@ -292,40 +291,13 @@ export class Delivery {
     opened: OpenedContent,
     planned: Planned,
     grant: Grant,
-    known: Pick<Facts, 'attributes' | 'digest' | 'hashed'> & { boundary: () => string },
+    known: KnownOpened,
   ): void {
-    const { requestLog, writer, tip, options, clock } = this.parts
-    const { attributes, digest, hashed, boundary } = known
-    const { naming } = exchange
-    enter(exchange, 'head')
+    const { requestLog, guard } = this.parts
     requestLog.cached(false)
-    const stable = isStable(attributes.height, tip, options.forkDepth)
-    const { trusted } = opened
-    // Written out, in the order of an entry's: objects of one shape are what V8 reads fastest.
-    const facts: Facts = {
-      attributes,
-      cached: false,
-      verified: false,
-      trusted,
-      stable,
-      digest,
-      hashed,
-      fallback: exchange.fallback,
-      naming,
-    }
-    const prepared = writer.prepare(facts, planned.variant, boundary)
-    const seconds = Math.floor(clock.now() / 1000)
-    const { method, path } = exchange
-    const block = writer.signed(prepared, { status: planned.status, method, path }, seconds)
-    const hops = `\r\n${this.parts.hopsName}: ${opened.hops ?? 0}`
-    const own = isolationLines(exchange, typeOf(attributes))
-    const lines = planned.lines + own + hops + grant.lines
-    const head = { status: planned.status, block: `${exchange.lines}\r\n${block}${lines}` }
-    const content = this.parts.guard?.watched(opened.content, attributes, planned.bytes) ?? opened.content
-    send(this.parts.requestLog, exchange, head, planned, content, grant, {
-      reason: 'miss',
-      source: opened.source,
-    })
+    const head = this.#heads.ofOpened(exchange, opened, planned, grant, known)
+    const content = guard?.watched(opened.content, known.attributes, planned.bytes) ?? opened.content
+    send(requestLog, exchange, head, planned, content, grant, { reason: 'miss', source: opened.source })
   }
 
   /** The window of content of which nothing is known. */

@@ -8,7 +8,7 @@ import type { CacheFiller } from './cache-filler.js'
 import type { Finder, Transfers } from './gateway-parts.js'
 import type { GatewayOptions } from './gateway-rules.js'
 import type { Guard } from './guard.js'
-import type { HeadWriter } from './head.js'
+import type { HeadWriter } from './head-writer.js'
 import type { Locator } from './locator.js'
 import type { Touches } from './touches.js'
 

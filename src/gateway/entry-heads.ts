@@ -3,7 +3,7 @@ import type { SplitHead } from '../http/exchange.js'
 import { splitHeadOf } from '../http/write-head.js'
 import { idLead } from '../serving/cors.js'
 import type { Naming } from '../serving/naming.js'
-import { type Facts, type HeadWriter, type PreparedHead, statusOfVariant } from './head.js'
+import { type Facts, type HeadWriter, type PreparedHead, statusOfVariant } from './head-writer.js'
 import type { Variant } from './plan.js'
 
 /** Written heads kept per entry: GET and HEAD by id, raw, and one spare. */

@@ -10,7 +10,7 @@ import { SegmentContent } from '../store/segments/segment-reader.js'
 import type { SoundFiles } from '../store/sound-files.js'
 import type { StoredContent } from '../store/stored-content.js'
 import { EntryHeads } from './entry-heads.js'
-import { typeOf } from './head.js'
+import { typeOf } from './head-writer.js'
 import type { Representation } from './plan.js'
 
 /** An entry with so many uses since it was read counts as popular. */

@@ -13,7 +13,7 @@ import type { Entries } from './entries.js'
 import type { Entry } from './entry.js'
 import type { Transfers } from './gateway-parts.js'
 import { ItemWindow } from './item-window.js'
-import { manifestType } from './manifests.js'
+import { manifestType } from './open-manifests.js'
 
 /** Items up to this size are judged on the thread that serves them: some hundred microseconds, once. */
 const judgedHereMaxBytes = 64 * 1024

@@ -87,7 +87,7 @@ export const steps = {
     answers: [400, 402, 409, 429, 499, 503],
   },
   head: {
-    file: 'src/gateway/head.ts',
+    file: 'src/gateway/answer-heads.ts',
     reads: 'what is known of the content, the tip of the chain, the key',
     waits: false,
     after: ['admit'],

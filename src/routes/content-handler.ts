@@ -126,7 +126,7 @@ export class ContentHandler {
     private readonly requestLog: RequestLog,
     private readonly locator: Locator,
     private readonly delivery: Delivery,
-    private readonly manifests: ManifestHandler,
+    private readonly manifestHandler: ManifestHandler,
     private readonly texts: TextHandler,
   ) {}
 
@@ -165,10 +165,10 @@ export class ContentHandler {
   #resolved(exchange: Exchange, wanted: ManifestRequest): void {
     const { id } = wanted
     const found = this.locator.locate(exchange, id)
-    if (found.at !== 'nowhere' && this.manifests.isManifest(found.entry.contentType)) {
-      this.manifests.handle(exchange, wanted, found)
+    if (found.at !== 'nowhere' && this.manifestHandler.isManifest(found.entry.contentType)) {
+      this.manifestHandler.handle(exchange, wanted, found)
       return
     }
-    this.delivery.serve(exchange, id, found, (opened) => this.manifests.take(exchange, wanted, opened))
+    this.delivery.serve(exchange, id, found, (opened) => this.manifestHandler.take(exchange, wanted, opened))
   }
 }

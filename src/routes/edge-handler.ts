@@ -2,10 +2,10 @@ import { CacheFiller } from '../gateway/cache-filler.js'
 import { Delivery } from '../gateway/deliver.js'
 import { Entries } from '../gateway/entries.js'
 import type { GatewayParts } from '../gateway/gateway-parts.js'
-import { createHeadWriter } from '../gateway/head.js'
+import { createHeadWriter } from '../gateway/head-writer.js'
 import { refusesWorker } from '../gateway/isolation.js'
 import { Locator } from '../gateway/locator.js'
-import { Manifests } from '../gateway/manifests.js'
+import { OpenManifests } from '../gateway/open-manifests.js'
 import { enter } from '../gateway/steps.js'
 import { Touches } from '../gateway/touches.js'
 import type { Reply, Request } from '../http/exchange.js'
@@ -34,7 +34,7 @@ import { TextHandler } from './text-handler.js'
 /** What answers by the host of a request, before its path counts. */
 interface ByHost {
   readonly rules: HostRules
-  readonly route: NameHandler
+  readonly handler: NameHandler
 }
 
 /** The handler of all requests of one edge thread. */
@@ -44,10 +44,10 @@ export class EdgeHandler {
   readonly #contentHandler: ContentHandler
   readonly #digests: DigestHandler
   readonly #router: Router<Route>
-  readonly #names: ByHost | undefined
+  readonly #hosts: ByHost | undefined
   readonly #touches: Touches
   readonly #locator: Locator
-  readonly #manifests: Manifests
+  readonly #openManifests: OpenManifests
   /** Beginnings of paths whose answers are never cached unless they allow it themselves. */
   readonly #uncached: readonly string[]
   readonly #caching: string
@@ -83,17 +83,17 @@ export class EdgeHandler {
     const given = { transfers, tip, clock, options, admission, guard, finder, clientOf }
     const delivery = new Delivery({ ...own, ...given })
     const { manifestsOpenMax, manifestQuestionsMax } = options
-    const packed = new Manifests(transfers, manifestsOpenMax, manifestQuestionsMax, clock)
-    const manifests = new ManifestHandler(
-      ...([requestLog, locator, delivery, packed] as const),
+    const openManifests = new OpenManifests(transfers, manifestsOpenMax, manifestQuestionsMax, clock)
+    const manifestHandler = new ManifestHandler(
+      ...([requestLog, locator, delivery, openManifests] as const),
       options.manifestMaxBytes,
       parts.clientOf,
     )
-    this.#manifests = packed
+    this.#openManifests = openManifests
     this.#requestLog = requestLog
     this.#delivery = delivery
     const texts = new TextHandler({ requestLog, locator, admission, guard }, delivery)
-    this.#contentHandler = new ContentHandler(requestLog, locator, delivery, manifests, texts)
+    this.#contentHandler = new ContentHandler(requestLog, locator, delivery, manifestHandler, texts)
     this.#digests = new DigestHandler(
       { requestLog, catalog, locator, delivery, guard },
       vocabulary.pathPrefix,
@@ -111,8 +111,8 @@ export class EdgeHandler {
     this.#touches = touches
     this.#locator = locator
     this.#admission = admission
-    this.#names = this.#naming(parts)
-    this.#home = (request) => this.#names?.rules.homeOf(request) ?? { href: '/', hasSearch: true }
+    this.#hosts = this.#naming(parts)
+    this.#home = (request) => this.#hosts?.rules.homeOf(request) ?? { href: '/', hasSearch: true }
     this.#uncached = ['admin', 'rate-limit', 'x402'].map((name) => `${vocabulary.pathPrefix}/${name}`)
     this.#caching = `public, max-age=${options.cache.defaultSeconds}`
   }
@@ -131,7 +131,7 @@ export class EdgeHandler {
       return
     }
     const target = targetOf(request.path)
-    const ruled = this.#names?.rules.rule(request, target)
+    const ruled = this.#hosts?.rules.rule(request, target)
     if (ruled !== undefined) {
       this.#byHost(request, reply, ruled)
       return
@@ -156,7 +156,7 @@ export class EdgeHandler {
   close(): void {
     this.#touches.close()
     this.#locator.close()
-    this.#manifests.close()
+    this.#openManifests.close()
   }
 
   /** Everything that is answered by its path. */
@@ -179,7 +179,7 @@ export class EdgeHandler {
     }
     return {
       rules: new HostRules(new Hosts(hosts.rootHosts), hosts, vocabulary.pathPrefix, hasRoute),
-      route: new NameHandler({ ...own, names, hosts, vocabulary, guard, options, isPrepared, clientOf }),
+      handler: new NameHandler({ ...own, names, hosts, vocabulary, guard, options, isPrepared, clientOf }),
     }
   }
 
@@ -191,13 +191,13 @@ export class EdgeHandler {
 
   #byTarget(request: Request, reply: Reply, target: Target): void {
     const exchange = this.#open(request, reply, target.kind === 'raw' ? 'raw' : 'data')
-    exchange.origin = this.#names?.rules.originOf(request, target.id) ?? origins.shared
+    exchange.origin = this.#hosts?.rules.originOf(request, target.id) ?? origins.shared
     if (refusesWorker(this.#requestLog, exchange)) return
     this.#reading(exchange, methodsOf(target.kind), () => this.#contentHandler.handle(exchange, target))
   }
 
   #byDigest(request: Request, reply: Reply, digest: string): void {
-    const { rules } = this.#names ?? {}
+    const { rules } = this.#hosts ?? {}
     const id = rules === undefined ? undefined : this.#digests.holderOf(digest)
     const ruled = rules?.shown(request, id)
     if (ruled !== undefined) {
@@ -219,7 +219,7 @@ export class EdgeHandler {
         enter(exchange, 'route')
         this.#byRoute(exchange, route)
       }
-    this.#reading(exchange, methodsOf('data'), () => this.#names?.route.handle(exchange, ruled))
+    this.#reading(exchange, methodsOf('data'), () => this.#hosts?.handler.handle(exchange, ruled))
   }
 
   #reading(exchange: Exchange, methods: readonly string[], act: () => void): void {

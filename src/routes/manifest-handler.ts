@@ -4,9 +4,9 @@ import { bareType } from '../format/media-type.js'
 import type { Resolved } from '../format/packed-manifest.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Delivery } from '../gateway/deliver.js'
-import { typeOf } from '../gateway/head.js'
+import { typeOf } from '../gateway/head-writer.js'
 import type { Located, Locator } from '../gateway/locator.js'
-import { type Manifests, manifestType } from '../gateway/manifests.js'
+import { manifestType, type OpenManifests } from '../gateway/open-manifests.js'
 import { enter } from '../gateway/steps.js'
 import { answerGone, answerText, closeOpened } from '../serving/exchange-answers.js'
 import type { ClientOf } from '../serving/in-slot.js'
@@ -34,7 +34,7 @@ export class ManifestHandler {
     private readonly requestLog: RequestLog,
     private readonly locator: Locator,
     private readonly delivery: Delivery,
-    private readonly manifests: Manifests,
+    private readonly manifests: OpenManifests,
     private readonly manifestMaxBytes: number,
     private readonly clientOf: ClientOf,
   ) {}
@@ -138,9 +138,9 @@ export class ManifestHandler {
     path: string,
     opened: OpenedContent,
   ): Promise<void> {
-    const { attributes, content, span, text } = opened
+    const { attributes, content, span, manifestFrom } = opened
     const { size } = attributes
-    let found: Awaited<ReturnType<Manifests['resolve']>> | undefined
+    let found: Awaited<ReturnType<OpenManifests['resolve']>> | undefined
     try {
       if (size > this.manifestMaxBytes) {
         this.delivery.refuse(exchange, tooLarge)
@@ -150,7 +150,7 @@ export class ManifestHandler {
         // The last byte becomes ready only when all bytes are here and were checked.
         const isWhole = size === 0 || (await content.ready(size - 1, size))
         found = isWhole
-          ? await this.manifests.resolve(wanted.id, text, path, this.clientOf(exchange.request))
+          ? await this.manifests.resolve(wanted.id, manifestFrom, path, this.clientOf(exchange.request))
           : broken
       }
     } finally {

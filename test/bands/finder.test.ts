@@ -161,7 +161,7 @@ t.test('one file far away, and one that is content of the chain', async (t) => {
         span: whole,
         source: 'test',
         trusted: false,
-        text: { reader: 1 },
+        manifestFrom: { reader: 1 },
         content: {
           sizeBytes: inside.length,
           read(start: number, end: number) {
@@ -292,7 +292,7 @@ function contentOf(bytes: Buffer): ContentSource {
         span: { start: 0, end: bytes.length },
         source: 'test',
         trusted: false,
-        text: { reader: 1 },
+        manifestFrom: { reader: 1 },
         content: {
           sizeBytes: bytes.length,
           read: (start: number, end: number) => bytes.subarray(start, end),

@@ -8,7 +8,7 @@ import type { Attributes } from '../../src/catalog/attributes.js'
 import { attributesIn, encodeAttributes } from '../../src/catalog/catalog-record.js'
 import { Entry } from '../../src/gateway/entry.js'
 import { gatewayDefaults } from '../../src/gateway/gateway-parts.js'
-import { createHeadWriter } from '../../src/gateway/head.js'
+import { createHeadWriter } from '../../src/gateway/head-writer.js'
 import { memoryBytes } from '../memory-bytes.js'
 import { someId } from '../source/rig.js'
 

@@ -40,7 +40,7 @@ async function scene(
         span: { start: 0, end: body.length },
         source: 'chunks',
         trusted: true,
-        text: { reader: 1 },
+        manifestFrom: { reader: 1 },
       }
     },
     check: async () => true,

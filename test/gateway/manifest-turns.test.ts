@@ -3,7 +3,7 @@
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../../src/format/refusal.js'
-import { Manifests } from '../../src/gateway/manifests.js'
+import { OpenManifests } from '../../src/gateway/open-manifests.js'
 import type { ManifestFrom } from '../../src/source/source-messages.js'
 import { eventually } from '../eventually.js'
 
@@ -17,7 +17,7 @@ t.test('one client has one read at a time, and another has his turn meanwhile', 
         reads.push(resolve)
       }),
   }
-  const manifests = new Manifests(transfers, 10, 64, systemClock)
+  const manifests = new OpenManifests(transfers, 10, 64, systemClock)
   t.teardown(() => manifests.close())
   const from = {} as ManifestFrom
   const greedy = Array.from({ length: 8 }, (_, at) => manifests.resolve(`${at}`, from, 'a', '203.0.113.1'))
@@ -45,7 +45,7 @@ t.test('who wants the manifest of a client with many others does not wait behind
         ends.push(() => resolve(late))
       }),
   }
-  const manifests = new Manifests(transfers, 10, 64, systemClock)
+  const manifests = new OpenManifests(transfers, 10, 64, systemClock)
   t.teardown(() => manifests.close())
   const wanted = (reader: number, client: string): Promise<unknown> =>
     manifests.resolve(`${reader}`, { reader }, 'a', client)
@@ -66,7 +66,7 @@ t.test('what was read with the turn of another client is no share of the first o
   const transfers = {
     manifest: () => new Promise<Refusal>((resolve) => ends.push(() => resolve(late))),
   }
-  const manifests = new Manifests(transfers, 10, 64, systemClock)
+  const manifests = new OpenManifests(transfers, 10, 64, systemClock)
   t.teardown(() => manifests.close())
   const wanted = (name: string, client: string) => manifests.resolve(name, {} as ManifestFrom, 'a', client)
   const all = Array.from({ length: 8 }, (_, at) => wanted(`${at}`, '203.0.113.1'))

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
 import type { Admission } from '../../src/admission/admission-port.js'
-import { manifestType } from '../../src/gateway/manifests.js'
+import { manifestType } from '../../src/gateway/open-manifests.js'
 import { eventually } from '../eventually.js'
 import { openFiles } from '../open-files.js'
 import { someId } from '../source/rig.js'

@@ -280,7 +280,7 @@ t.test('what a source opens for a client that left is closed', async (t) => {
     span: { start: 0, end: body.length },
     source: 'slow',
     trusted: true,
-    text: { reader: 1 },
+    manifestFrom: { reader: 1 },
   })
   await eventually('no transfer is under way', () => on.meters.total('flows_in_flight') === 0)
   t.equal(closed, 1)

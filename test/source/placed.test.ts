@@ -47,7 +47,7 @@ t.test('small payloads of a gateway are read in their segment, and nothing is le
     const opened = await transfers.open({ id, hints: {}, provenance: trail })
     if (isRefusal(opened)) throw new Error(opened.message)
     t.ok(opened.content instanceof SegmentContent)
-    t.same(opened.text, { digest: sha256(body) })
+    t.same(opened.manifestFrom, { digest: sha256(body) })
     t.same(opened.span, { start: 0, end: body.length })
     t.ok((await drain(opened.content, 0, body.length)).equals(body))
     opened.content.close()

@@ -30,8 +30,8 @@ export interface OpenedContent {
   readonly source: string
   readonly trusted: boolean
   readonly hops?: number
-  /** Names the same bytes to the fetcher, until `content` is read or closed. */
-  readonly text: ManifestFrom
+  /** Names the same bytes to the fetcher, where they are a manifest, until `content` is read or closed. */
+  readonly manifestFrom: ManifestFrom
 }
 
 type OpenedReply = Extract<SourceReply, { kind: 'opened' }>
@@ -114,7 +114,7 @@ export class TransferClient {
       span: { start: base, end: base + sizeBytes },
       source,
       trusted,
-      text: { reader },
+      manifestFrom: { reader },
       ...(hops === undefined ? {} : { hops }),
     }
   }
@@ -128,7 +128,7 @@ export class TransferClient {
     }
     if (content === undefined) return refuse('busy', 'self', 'the payload cannot be read now')
     const span = { start: 0, end: place.sizeBytes }
-    const opened = { attributes, content, span, source, trusted, text: { digest } }
+    const opened = { attributes, content, span, source, trusted, manifestFrom: { digest } }
     return hops === undefined ? opened : { ...opened, hops }
   }
 

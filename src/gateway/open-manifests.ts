@@ -58,8 +58,8 @@ class Reading {
   }
 }
 
-/** Packed manifests of one edge thread, by the digest of the text. A file is opened at its first use. */
-export class Manifests {
+/** The packed manifests that one edge thread has open, by the digest of the text: a file is opened at its first use. */
+export class OpenManifests {
   /** In the order of use. A refusal: the text is no manifest that can be resolved. */
   readonly #open = new Map<string, PackedFile | Refusal>()
   /** Questions under way, so that many requests for one cold manifest are one message. */
