@@ -39,7 +39,6 @@ import type { SourceProgress, SourceReply, SourceRequest } from '../source/sourc
 import type { ContentTier } from '../source/tier/content-tier.js'
 import { Absences } from '../source/transfer/absences.js'
 import type { Fetcher } from '../source/transfer/fetcher.js'
-import { assemble } from '../source/upstream/assemble.js'
 import { GatewaySource } from '../source/upstream/gateway-source.js'
 import { LearnedFile } from '../source/upstream/learned-file.js'
 import { NetworkPeers } from '../source/upstream/network-peers.js'
@@ -52,7 +51,7 @@ import { chainOptions, chunkGateways } from './chain-options.js'
 import { folders } from './folders.js'
 import { type OpenedFetcher, openFetcher } from './open-fetcher.js'
 import { type Neighbours, openNeighbours } from './open-neighbours.js'
-import { answerTier, openTier, withTier } from './open-tier.js'
+import { answerTier, openTier } from './open-tier.js'
 import { openVerification, type VerificationParts } from './open-verification.js'
 import type { SourceGiven } from './source-given.js'
 import {
@@ -62,6 +61,7 @@ import {
   rawOptions,
   rootLookupOptions,
 } from './source-options.js'
+import { backgroundOrder, sourceOrder } from './source-order.js'
 import { uploadFolders } from './upload-options.js'
 
 /** Content that an operator has brought from the object store leaves room for what readers ask for. */
@@ -186,7 +186,7 @@ async function openStore({ settings, memory, ports }: SourceGiven, log: Log): Pr
 }
 
 interface OpenedSources {
-  /** All that the settings name, to be put in order. */
+  /** All that the settings name; `sourceOrder` puts them in order. */
   readonly built: readonly Source[]
   /** Requested for proven bytes where cached ones proved wrong. */
   readonly background: Source
@@ -240,7 +240,7 @@ function openSources(
   ]
   return {
     built,
-    background: assemble('background', retrieval.backgroundOrder, built),
+    background: backgroundOrder(settings, built),
     fromChain,
     heights,
     uploads,
@@ -284,11 +284,9 @@ function fetcherOf(
   const { settings, memory } = given
   const { retrieval, absence, answers } = settings
   const { joinBytes, wholeForWindowMaxBytes, fetch } = sourceDefaults
-  const here = assemble('here', ['uploads', 'parent'], sources.built)
-  const neighbours = sources.neighbours?.source
-  const network = assemble('on-demand', retrieval.onDemandOrder, sources.built)
+  const { built, neighbours } = sources
   return openFetcher({
-    source: withTier(tier, here, neighbours, network, settings.contentStore.hedgeMs),
+    source: sourceOrder(settings, { built, neighbours: neighbours?.source, tier: tier?.source }),
     progress: new ProgressTable(memory.progress),
     store,
     small: small?.blobs,

@@ -5,12 +5,9 @@ import type { LmdbCatalog } from '../catalog/reader.js'
 import type { Id } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
 import { GuardedObjects, guardDefaults } from '../source/objects/guarded-objects.js'
-import type { Source } from '../source/source.js'
 import type { SourceReply, TierRequest } from '../source/source-messages.js'
 import { ContentTier } from '../source/tier/content-tier.js'
-import { hedged } from '../source/tier/hedged-source.js'
 import { tierMeters } from '../source/tier/tier-meters.js'
-import { inOrder } from '../source/upstream/in-order.js'
 import type { BlobStore } from '../store/blobs.js'
 import { openEnvironment } from '../store/lmdb.js'
 import { folders } from './folders.js'
@@ -50,22 +47,6 @@ export function openTier(
     },
     { prefix, network, keepMinBytes, budget: { dailyBytes, maxBytes } },
   )
-}
-
-/**
- * What is on this machine, then uploads of its neighbours, then the object store, then the network. Neither of the two in the
- * middle keeps a reader waiting where it is silent.
- */
-export function withTier(
-  tier: ContentTier | undefined,
-  here: Source,
-  neighbours: Source | undefined,
-  network: Source,
-  hedgeMs: number,
-): Source {
-  const stored = tier === undefined ? network : hedged(tier.source, network, hedgeMs)
-  const far = neighbours === undefined ? stored : hedged(neighbours, stored, hedgeMs)
-  return inOrder(network.name, [here, far])
 }
 
 /** Answers what an operator asks of the store. */
