@@ -237,11 +237,24 @@ export async function withinTime<T, Late>(
 /** The attempt that is over first, and how; with `ms` undefined where none is within that time. The others go on. */
 export function firstOver<T, A extends { readonly over: Promise<T> }>(
   attempts: Iterable<A & { readonly over: Promise<T> }>,
-  clock: Clock,
+  clock: Pick<Clock, 'after'>,
   ms: number | undefined,
 ): Promise<{ readonly attempt: A; readonly outcome: T } | undefined> {
-  const first = Promise.race([...attempts].map(async (attempt) => ({ attempt, outcome: await attempt.over })))
-  return ms === undefined ? first : withinTime(clock, ms, first, undefined)
+  return new Promise((resolve, reject) => {
+    const timer = ms === undefined ? undefined : clock.after(ms, () => resolve(undefined))
+    for (const attempt of attempts) {
+      attempt.over.then(
+        (outcome) => {
+          timer?.cancel()
+          resolve({ attempt, outcome })
+        },
+        (error: unknown) => {
+          timer?.cancel()
+          reject(error)
+        },
+      )
+    }
+  })
 }
 
 /** Whether `work` has ended, well or not, within `ms`. */

@@ -1,5 +1,6 @@
 import { amountBytes } from '../format/amount.js'
 import { type Id, idBytes } from '../format/id.js'
+import { latin1Text } from '../format/latin1-text.js'
 import type { Tag } from '../format/tag.js'
 import { VarReader, VarWriter } from '../format/varbytes.js'
 import { orderOf } from '../store/sort-records.js'
@@ -41,7 +42,7 @@ export class RowPacker {
   #owner(key: Uint8Array, addressOf: (key: Uint8Array) => Uint8Array): number {
     const address = key.length === 0 ? addressOf(key) : undefined
     const places = address === undefined ? this.#keys : this.#addresses
-    const text = latin1(address ?? key)
+    const text = latin1Text(address ?? key)
     const known = places.get(text)
     if (known !== undefined) return known
     const place = this.#begin(wordRole.owner)
@@ -52,13 +53,13 @@ export class RowPacker {
   }
 
   #tag({ name, value }: Tag): number {
-    const nameText = latin1(name)
+    const nameText = latin1Text(name)
     let values = this.#tags.get(nameText)
     if (values === undefined) {
       values = new Map()
       this.#tags.set(nameText, values)
     }
-    const text = latin1(value)
+    const text = latin1Text(value)
     const known = values.get(text)
     if (known !== undefined) return known
     const place = this.#begin(wordRole.tag)
@@ -69,7 +70,7 @@ export class RowPacker {
   }
 
   #recipient(address: Uint8Array): number {
-    const text = latin1(address)
+    const text = latin1Text(address)
     const known = this.#recipients.get(text)
     if (known !== undefined) return known
     const place = this.#begin(wordRole.recipient)
@@ -159,16 +160,6 @@ export class RowPacker {
     }
     return orderOf(ids, idWords, count)
   }
-}
-
-/** One character per byte. A view of a view costs more than the text. */
-function latin1(bytes: Uint8Array): string {
-  return latin1Slice.call(bytes, 0, bytes.length)
-}
-
-/** A method of buffers that works on all bytes; undeclared, for it stands behind `toString`. */
-const { latin1Slice } = Buffer.prototype as unknown as {
-  readonly latin1Slice: (this: Uint8Array, start: number, end: number) => string
 }
 
 /** Packs transactions for a message. */

@@ -15,19 +15,29 @@ export interface IpRange {
 /** `0000:0000:0000:0000:0000:ffff:255.255.255.255` */
 const textMax = 45
 
-const quad = /^(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})\.(0|[1-9]\d{0,2})$/
+/** The distance of a full stop from the digit 0 in ASCII. */
+const stop = 46 - 48
 
-/** One word; undefined for anything but four plain decimal numbers: some programs read `010` as 8, others as 10. */
+/**
+ * One word; undefined for anything but four plain decimal numbers: some programs read `010` as 8, others as 10. Read character by
+ * character, because several of these run for each request, and a regular expression takes four times as long.
+ */
 function parseQuad(text: string): number | undefined {
-  const found = quad.exec(text)
-  if (found === null) return undefined
-  let word = 0
-  for (let at = 1; at <= 4; at += 1) {
-    const byte = Number(found[at])
-    if (byte > 255) return undefined
-    word = (word << 8) | byte
+  let [word, byte, stops] = [0, -1, 0]
+  for (let at = 0; at < text.length; at += 1) {
+    const digit = text.charCodeAt(at) - 48
+    if (digit === stop) {
+      if (byte < 0 || stops === 3) return undefined
+      word = (word << 8) | byte
+      byte = -1
+      stops += 1
+    } else {
+      if (digit < 0 || digit > 9 || byte === 0) return undefined
+      byte = byte < 0 ? digit : byte * 10 + digit
+      if (byte > 255) return undefined
+    }
   }
-  return word
+  return stops === 3 && byte >= 0 ? (word << 8) | byte : undefined
 }
 
 function mapped(word: number): IpAddress {
@@ -139,6 +149,11 @@ export type Parties = readonly [provider: string, network: string, address: stri
  * is no address is its own network and provider.
  */
 export function partiesOf(address: string): Parties {
+  // Dotted text has one form only, so its parts are cut out of it.
+  if (parseQuad(address) !== undefined) {
+    const second = address.indexOf('.', address.indexOf('.') + 1)
+    return [`${address.slice(0, second)}.0.0`, `${address.slice(0, address.lastIndexOf('.'))}.0`, address]
+  }
   const found = parseIp(address)
   if (found === undefined) return [address, address, address]
   const firstOf = ({ v4, v6 }: typeof networkBits): string =>

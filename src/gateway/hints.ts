@@ -30,11 +30,23 @@ function shaped(text: string | undefined, shape: RegExp): string | undefined {
   return text !== undefined && shape.test(text.toLowerCase()) ? text : undefined
 }
 
+/** Beginnings of the names of all lines that are read here, in both vocabularies. */
+const beginnings = spellings('')
+
+/** No line of a gateway's vocabulary is there: nearly all requests are so, and one look costs less than twenty. */
+function isPlain(request: Request): boolean {
+  return beginnings.every((start) => request.headersUnder(start).length === 0)
+}
+
+const noHints: Hints = {}
+const noHosts: readonly string[] = []
+
 /**
  * The place of the item by the client. Malformed hints are dropped, each for itself; a path names its root as well; offset
  * and size count only together and only with a root. A wrong hint is never an error: what is found is proven against the id.
  */
 export function readHints(request: Request): Hints {
+  if (isPlain(request)) return noHints
   const path = readPath(firstHeader(request, names.path))
   const rootId = parseId(firstHeader(request, names.rootId) ?? '') ?? path?.[0]
   const itemOffset = wholeNumber(firstHeader(request, names.offset))
@@ -59,6 +71,7 @@ export type Self = Pick<GatewayOptions, 'ownHosts' | 'release' | 'hopsMax' | 'lo
  * Malformed host names are left out of the list, but counted as hops.
  */
 export function readTrail(request: Request, self: Pick<Self, 'hopsMax' | 'ownHosts'>): Trail {
+  if (isPlain(request)) return { hops: 0, via: noHosts, forward: self.hopsMax > 0 }
   const hops = readHops(request)
   const via = (firstHeader(request, names.via) ?? '')
     .split(',', viaMax)
@@ -73,13 +86,19 @@ export function readTrail(request: Request, self: Pick<Self, 'hopsMax' | 'ownHos
  * earlier visit here, or where the client forbids it. A request without an origin begins at this gateway.
  */
 export function readProvenance(request: Request, self: Self): Provenance {
+  const [own] = self.ownHosts
+  const { release } = self
+  if (isPlain(request)) {
+    const forward = self.hopsMax > 0 && !self.localOnly.has(request, undefined)
+    const plain = { hops: 0, via: noHosts, forward }
+    return own === undefined ? plain : { ...plain, origin: own, originRelease: release }
+  }
   const trail = readTrail(request, self)
   const origin = shaped(firstHeader(request, names.origin), hostShape)
   const originRelease = shaped(firstHeader(request, names.originRelease), releaseShape)
   const known = { ...trail, forward: trail.forward && !self.localOnly.has(request, origin) }
   if (origin === undefined && originRelease === undefined) {
-    const [own] = self.ownHosts
-    return own === undefined ? known : { ...known, origin: own, originRelease: self.release }
+    return own === undefined ? known : { ...known, origin: own, originRelease: release }
   }
   return {
     ...known,

@@ -25,7 +25,8 @@ export class LocalOnly {
   /** `origin`: the host that a request says it comes from. */
   has(request: Request, origin: string | undefined): boolean {
     const { headers, emptyUserAgent, userAgents, origins, client } = this.rules
-    const agent = request.header('user-agent')?.trim().toLowerCase()
+    const isRead = emptyUserAgent || userAgents.length > 0
+    const agent = isRead ? request.header('user-agent')?.trim().toLowerCase() : undefined
     return (
       headers.some((name) => request.header(name) !== undefined) ||
       (agent === '' && emptyUserAgent) ||

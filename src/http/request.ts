@@ -91,15 +91,21 @@ export class SocketRequest implements Request {
     const end = this.#at + this.#count * lineFields
     const found: [string, string][] = []
     for (let at = this.#at; at < end; at += lineFields) {
+      if (!this.#beginsWith(at, start)) continue
       const name = this.#piece(numbers[at + 1]!, numbers[at + 2]!)
-      if (name.startsWith(start)) found.push([name, this.#piece(numbers[at + 3]!, numbers[at + 4]!)])
+      found.push([name, this.#piece(numbers[at + 3]!, numbers[at + 4]!)])
     }
     return found
   }
 
   #isNamed(at: number, name: string): boolean {
+    return this.#numbers[at + 2]! - this.#numbers[at + 1]! === name.length && this.#beginsWith(at, name)
+  }
+
+  /** Whether the name of a line begins so. */
+  #beginsWith(at: number, name: string): boolean {
     const start = this.#numbers[at + 1]!
-    if (this.#numbers[at + 2]! - start !== name.length) return false
+    if (this.#numbers[at + 2]! - start < name.length) return false
     if (this.#text !== undefined) return this.#text.startsWith(name, start)
     // Compared byte by byte: making a string of a few bytes costs ten times as much.
     const { bytes } = this.#front.wire

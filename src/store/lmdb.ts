@@ -97,6 +97,17 @@ const noBytes = new Uint8Array(0)
 /** The longest key of the library (lmdb-js), with pages of 8 KiB or less. */
 const keyMaxBytes = 1978
 
+/** Most keys are ids and digests. The library copies the key of a read at once, so one buffer does for all of them. */
+const readKey = Buffer.allocUnsafeSlow(32)
+
+/** The key of a read: without the memory that V8 would have to make for a small array (`latin1Text`). */
+function keyOfRead(bytes: Uint8Array): Buffer {
+  if (bytes.length !== readKey.length)
+    return bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  readKey.set(bytes)
+  return readKey
+}
+
 function tableOf(database: Database<Buffer, Buffer>): Table {
   const key = (bytes: Uint8Array): Buffer =>
     bytes instanceof Buffer ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -126,9 +137,9 @@ function tableOf(database: Database<Buffer, Buffer>): Table {
     }
   }
   return {
-    get: (wanted) => (isKey(wanted) ? database.getBinary(key(wanted)) : undefined),
+    get: (wanted) => (isKey(wanted) ? database.getBinary(keyOfRead(wanted)) : undefined),
     view: (wanted) => {
-      const found = isKey(wanted) ? database.getBinaryFast(key(wanted)) : undefined
+      const found = isKey(wanted) ? database.getBinaryFast(keyOfRead(wanted)) : undefined
       // One buffer serves all reads; only its `length` says how much of it is the value.
       return found === undefined ? undefined : Buffer.from(found.buffer, found.byteOffset, found.length)
     },

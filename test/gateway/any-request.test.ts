@@ -129,7 +129,7 @@ async function answersTo(
     remoteAddress: '127.0.0.1',
     secure,
     header: (name) => headers[name],
-    headersUnder: () => [],
+    headersUnder: (start) => Object.entries(headers).filter(([name]) => name.startsWith(start)),
     body: async () => new Uint8Array(),
     stream: () => ({ pause: () => undefined, resume: () => undefined }),
   }

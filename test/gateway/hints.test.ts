@@ -15,7 +15,7 @@ function request(headers: Record<string, string>): Request {
     remoteAddress: '127.0.0.1',
     body,
     header: (name) => headers[name],
-    headersUnder: () => [],
+    headersUnder: (start) => Object.entries(headers).filter(([name]) => name.startsWith(start)),
     stream: () => ({ pause: () => undefined, resume: () => undefined }),
   }
 }

@@ -4,6 +4,7 @@ import type { Log } from '../../actor/log.js'
 import type { Address } from '../../actor/mailbox-address.js'
 import type { Attributes } from '../../catalog/attributes.js'
 import type { CatalogReply, CatalogRequest } from '../../catalog/catalog-messages.js'
+import { latin1Text } from '../../format/latin1-text.js'
 import type { BlobDraft, BlobStore, FileIdentity } from '../../store/blobs.js'
 import type { SmallBlobs } from '../../store/segments/small-blobs.js'
 import type { Announcement } from '../announcement.js'
@@ -147,7 +148,7 @@ export class BlobCache {
    */
   keepSmall(kept: Kept, announcement: Announcement): Promise<void> | undefined {
     this.uncommitted.note(announcement)
-    const key = keyOf(kept.digest)
+    const key = latin1Text(kept.digest)
     let over: Promise<void>
     if (this.#busy.has(key)) {
       over = this.#alone(kept.digest, () => this.#commitSmall(kept, announcement))
@@ -185,7 +186,7 @@ export class BlobCache {
   #committed(members: readonly SmallKept[], isTaken: boolean, over: Promise<void>): void {
     if (this.#group?.members === members) this.#group = undefined
     for (const { kept, announcement } of members) {
-      const key = keyOf(kept.digest)
+      const key = latin1Text(kept.digest)
       if (this.#busy.get(key) === over) this.#busy.delete(key)
       this.uncommitted.forget(announcement)
       if (isTaken) this.parts.onKept(kept, undefined)
@@ -271,7 +272,7 @@ export class BlobCache {
   }
 
   async #alone(digest: Uint8Array, act: () => Promise<void>): Promise<void> {
-    const key = keyOf(digest)
+    const key = latin1Text(digest)
     const before = this.#busy.get(key)
     const turn = (before ?? Promise.resolve()).then(act, act)
     this.#busy.set(key, turn)
@@ -281,8 +282,4 @@ export class BlobCache {
       if (this.#busy.get(key) === turn) this.#busy.delete(key)
     }
   }
-}
-
-function keyOf(digest: Uint8Array): string {
-  return Buffer.from(digest.buffer, digest.byteOffset, digest.length).toString('latin1')
 }

@@ -1,10 +1,9 @@
+import { latin1Text } from '../../format/latin1-text.js'
 import { isDiskError } from '../../store/disk-error.js'
 import { type Environment, openEnvironment, present, type Table } from '../../store/lmdb.js'
 
 /** Each takes some 200 bytes of memory. */
 export const pinsMax = 100_000
-
-const keyOf = (digest: Uint8Array): string => Buffer.from(digest).toString('latin1')
 
 /**
  * Content that stays on disk whatever room is needed, by the SHA-256 of its bytes: as an operator ordered. Content that
@@ -22,7 +21,7 @@ export class Pins {
   constructor(path: string) {
     this.#environment = openEnvironment(path, 1)
     this.#table = this.#environment.table('pins')
-    for (const { key, value } of this.#table.span({})) this.#note(keyOf(key), keyOf(value))
+    for (const { key, value } of this.#table.span({})) this.#note(latin1Text(key), latin1Text(value))
   }
 
   get count(): number {
@@ -32,7 +31,7 @@ export class Pins {
   /** Whether these bytes must stay: they are pinned, or hold content that is. */
   has(digest: Uint8Array): boolean {
     if (this.#known.size === 0) return false
-    const key = keyOf(digest)
+    const key = latin1Text(digest)
     return this.#known.has(key) || this.#bundles.has(key)
   }
 
@@ -41,8 +40,8 @@ export class Pins {
    * does not take it. It outlives a kill when this returns.
    */
   set(digest: Uint8Array, isPinned: boolean, bundle: Uint8Array = present): boolean {
-    const key = keyOf(digest)
-    const holder = isPinned ? keyOf(bundle) : undefined
+    const key = latin1Text(digest)
+    const holder = isPinned ? latin1Text(bundle) : undefined
     const before = this.#known.get(key)
     if (before === holder) return true
     if (isPinned && before === undefined && this.#known.size >= pinsMax) return false

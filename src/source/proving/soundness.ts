@@ -3,6 +3,7 @@ import type { Address } from '../../actor/mailbox-address.js'
 import type { CatalogReply, CatalogRequest } from '../../catalog/catalog-messages.js'
 import type { LmdbCatalog } from '../../catalog/reader.js'
 import type { Id } from '../../format/id.js'
+import { latin1Text } from '../../format/latin1-text.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { type BlobStore, blobPath, type FileIdentity } from '../../store/blobs.js'
 import { stampOf } from '../../store/file-stamp.js'
@@ -33,7 +34,7 @@ export class Soundness {
    * many wait to be hashed), and nothing was dropped: only other bytes than the digest's are no blob. Never rejects.
    */
   check(id: Id, digest: Uint8Array): Promise<boolean | Refusal> {
-    const name = Buffer.from(digest).toString('latin1')
+    const name = latin1Text(digest)
     const running = this.#underway.get(name)
     if (running !== undefined) return running
     const check = this.#check(id, digest)

@@ -1,4 +1,5 @@
 import { type Clock, firstOver, type Timer } from '../../actor/clock.js'
+import { Deadlines } from '../../actor/deadlines.js'
 import { type AnySignal, LazySignal } from '../../actor/lazy-signal.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { unknownEverywhere, weightier } from '../refusals.js'
@@ -52,6 +53,7 @@ export class GatewaySource implements Source {
   readonly name = name
   readonly #client: RawClient
   readonly #turns: SocketTurns
+  readonly #patience: Deadlines
   readonly #byPriority: readonly (readonly Listed[])[]
   #turn = 0
 
@@ -60,6 +62,7 @@ export class GatewaySource implements Source {
     private readonly clock: Clock,
   ) {
     this.#client = new RawClient(name, options, clock)
+    this.#patience = new Deadlines(clock)
     this.#turns = new SocketTurns(options.connectionsMax, options.headMs, clock)
     const priorities = [...new Set(options.gateways.map(({ priority }) => priority))].sort((a, b) => a - b)
     this.#byPriority = priorities.map((priority) =>
@@ -95,7 +98,7 @@ export class GatewaySource implements Source {
       if (oldest === undefined) return refusal ?? unknownEverywhere()
       const mayHedge = atOnce === 1 && waiting.length > 0
       const patienceMs = mayHedge ? oldest.listed.health.patienceMs : undefined
-      const first = await firstOver(running, this.clock, patienceMs)
+      const first = await firstOver(running, this.#patience, patienceMs)
       if (first === undefined) {
         atOnce = 2
         continue

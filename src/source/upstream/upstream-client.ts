@@ -1,13 +1,13 @@
 import type { Readable } from 'node:stream'
 import type { Agent } from 'undici'
 import { ExchangeError, type TlsTrust, tlsFailed } from '../../../native/client/client.js'
-import type { Clock } from '../../actor/clock.js'
+import type { Clock, Timer } from '../../actor/clock.js'
+import { Deadlines } from '../../actor/deadlines.js'
 import type { AnySignal } from '../../actor/lazy-signal.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import { openAgent } from '../../http/agent.js'
 import { bytesPerSecondMin } from '../../http/sender-pace.js'
 import { nodesTrust } from './authorities.js'
-import { HeadWatch } from './head-watch.js'
 import { NativeClient } from './native-client.js'
 import { handlerOf } from './undici-answer.js'
 import { UpstreamAnswer } from './upstream-answer.js'
@@ -63,14 +63,14 @@ interface Target {
 export class UpstreamClient {
   #agent: Agent | undefined
   #native: NativeClient | undefined
-  readonly #heads: HeadWatch
+  readonly #heads: Deadlines
   readonly #targets = new Map<string, Target>()
 
   constructor(
     private readonly options: UpstreamClientOptions,
     private readonly clock: Clock,
   ) {
-    this.#heads = new HeadWatch(options.headMs, clock)
+    this.#heads = new Deadlines(clock)
   }
 
   /**
@@ -86,7 +86,7 @@ export class UpstreamClient {
       isOver = true
       answer?.end(late)
     }
-    const inTime = this.#watchHead(request.headMs, giveUp)
+    const limit = this.#limit(request.headMs, giveUp)
     signal.addEventListener('abort', giveUp)
     const forget = (): void => signal.removeEventListener('abort', giveUp)
     let refusal: Refusal = late
@@ -94,23 +94,23 @@ export class UpstreamClient {
       answer = this.#send(url, request)
       const broken = await answer.head
       if (broken === undefined) {
-        inTime()
+        limit.cancel()
         answer.whenOver(forget)
         return answer
       }
       refusal = refuse('upstream', 'upstream', `${url} cannot be reached: ${broken.message}`)
       if (!isClosedUnderUs(broken) && !this.#isElsewhere(url, broken)) break
     }
-    inTime()
+    limit.cancel()
     forget()
     return isOver ? late : refusal
   }
 
-  /** Calls `giveUp` when the head is late; returns how to stop waiting. */
-  #watchHead(headMs: number | undefined, giveUp: () => void): () => void {
-    if (headMs === undefined) return this.#heads.watch(giveUp)
-    const timer = this.clock.after(headMs, giveUp)
-    return () => timer.cancel()
+  /** Calls `giveUp` when the head is late. */
+  #limit(headMs: number | undefined, giveUp: () => void): Timer {
+    return headMs === undefined
+      ? this.#heads.after(this.options.headMs, giveUp)
+      : this.clock.after(headMs, giveUp)
   }
 
   /** TLS failed by one client: the other one is used. */

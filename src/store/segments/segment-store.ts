@@ -1,5 +1,6 @@
 import type { Clock, Timer } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
+import { latin1Text } from '../../format/latin1-text.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { diskRefusal } from '../disk-error.js'
 import { type Disk, type OpenFile, systemDisk } from './disk.js'
@@ -48,8 +49,6 @@ const tailMaxBytes = 134_217_728
 /** Records of a leaving segment that are looked at for each payload that comes in: so room is there before it is needed. */
 const lookedAtMax = 4
 
-const keyOf = (digest: Uint8Array): string => Buffer.from(digest).toString('latin1')
-
 /**
  * Small payloads, named by the SHA-256 of their bytes, and proven chunks, one after the other in files of one size. So a record
  * needs no file, flush or rename of its own. One thread writes; all threads read through `SegmentReader`.
@@ -95,9 +94,9 @@ export class SegmentStore {
       nextSegment: () => this.#next++,
       find: (digest) => this.find(digest),
       recordsOf: (segment, slot, limit) => this.#index.recordsOf(segment, slot, limit),
-      moved: (digest, place) => this.#pending.set(keyOf(digest), { digest, place }),
+      moved: (digest, place) => this.#pending.set(latin1Text(digest), { digest, place }),
       evicted: (digest, place) => {
-        this.#pending.set(keyOf(digest), { digest, place: undefined })
+        this.#pending.set(latin1Text(digest), { digest, place: undefined })
         if (isContent(place)) this.#evicted.push(digest)
       },
       passed: (segment, slot) => void this.#gone.push([segment, slot]),
@@ -171,7 +170,7 @@ export class SegmentStore {
       const from = lastSlot === undefined ? 0 : this.#endOf(file, segment, lastSlot)
       const { found, end } = readTail(this.disk, file, segment, from, this.#tailBytes)
       this.#tailBytes -= Math.max(0, end - from)
-      for (const one of found) this.#pending.set(keyOf(one.digest), one)
+      for (const one of found) this.#pending.set(latin1Text(one.digest), one)
       if (end > 0 && end < this.disk.sizeOf(file)) this.disk.resize(file, end)
       return end
     } finally {
@@ -181,7 +180,11 @@ export class SegmentStore {
 
   /** Where a payload lies; undefined where it is not held. */
   find(digest: Uint8Array): SegmentPlace | undefined {
-    const pending = this.#pending.get(keyOf(digest))
+    return this.#find(digest, latin1Text(digest))
+  }
+
+  #find(digest: Uint8Array, key: string): SegmentPlace | undefined {
+    const pending = this.#pending.get(key)
     return pending === undefined ? this.#index.find(digest) : pending.place
   }
 
@@ -201,7 +204,8 @@ export class SegmentStore {
   }
 
   #put(record: NewRecord): SegmentPlace | Refusal {
-    const known = this.find(record.name)
+    const key = latin1Text(record.name)
+    const known = this.#find(record.name, key)
     if (known !== undefined && this.#isSound(known)) return known
     if (record.sizeBytes > this.options.payloadMaxBytes) {
       return refuse('too-large', 'self', `${record.sizeBytes} bytes are more than one segment holds`)
@@ -210,7 +214,7 @@ export class SegmentStore {
     try {
       const place = this.#rings.append({ ...record, name })
       if (isRefusal(place)) return place
-      this.#pending.set(keyOf(name), { digest: name, place })
+      this.#pending.set(key, { digest: name, place })
       this.#committing()
       this.#rings.look(lookedAtMax)
       return place
@@ -230,9 +234,9 @@ export class SegmentStore {
   remove(digest: Uint8Array): void {
     if (this.find(digest) === undefined) return
     // A start after a kill reads on behind the last record of the index: this one must be in front of that.
-    if (this.#pending.has(keyOf(digest))) this.commit()
+    if (this.#pending.has(latin1Text(digest))) this.commit()
     const own = new Uint8Array(digest)
-    this.#pending.set(keyOf(own), { digest: own, place: undefined })
+    this.#pending.set(latin1Text(own), { digest: own, place: undefined })
     // Other threads must not find it any more.
     this.commit()
     this.marks.withdrew()
