@@ -10,14 +10,19 @@ export type Named = Pick<Request, 'method' | 'path' | 'header'>
 
 export type BucketKind = 'ip' | 'resource'
 
-/** Whose tokens an answer costs: those of the client alone, or those of the client and of the resource. */
-export type TakenFrom = 'client' | 'both'
+/**
+ * Whose tokens an answer costs: those of the client alone, or those of the client and of the resource. `payer`: those of a client
+ * whose payment was just credited, so a slow answer of the buckets is waited for.
+ */
+export type TakenFrom = 'client' | 'payer' | 'both'
 
 /** A take that was refused: nothing was taken. */
 export interface Shortage {
   readonly short: BucketKind
   /** Seconds until the same take would succeed; undefined where it never will, because a full bucket holds less. */
   readonly retrySeconds: number | undefined
+  /** Buckets of this gateway stood in for those that count paid tokens: whether the client has some is not known. */
+  readonly isPaidUnknown?: true
 }
 
 /** Where the buckets are: memory that threads share, or Redis. */
@@ -30,7 +35,7 @@ export interface Buckets extends Credits {
    * Takes exactly `tokens` (integer, 1 at least) from the client's bucket and from the resource's, or nothing. Regular tokens
    * are used before paid ones. A take with paid tokens takes nothing from the resource's bucket. Where that bucket is short, a
    * client that has used little (`hasUsedLittle`) passes all the same; else the client's paid tokens are used, so that a client
-   * pays once for egress. `from`: `client` leaves the bucket of the resource out.
+   * pays once for egress. `from`: only `both` takes from the bucket of the resource.
    */
   take(client: Client, named: Named, tokens: number, from: TakenFrom): Taking | Promise<Taking>
   /**

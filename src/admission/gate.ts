@@ -170,11 +170,13 @@ export class Gate implements Admission {
     }
     if ('unavailable' in taking) return unavailable
     const delayMs = this.#refused(charge.request, client, taking, counts)
-    const { payments } = this.parts
+    // What may be paid for already is not sold once more.
+    const payments = taking.isPaidUnknown === true ? undefined : this.parts.payments
     const paying = payments?.pay(charge, client.address)
     if (payments === undefined || paying === undefined) {
       counts.blockedBytes.add(charge.bytes)
-      const isTooLarge = tokensOf(charge.bytes) > this.parts.buckets.rules[taking.short].capacity
+      const { capacity } = this.parts.buckets.rules[taking.short]
+      const isTooLarge = taking.isPaidUnknown !== true && tokensOf(charge.bytes) > capacity
       return payments === undefined
         ? tooMany(taking, isTooLarge, delayMs)
         : withDelay(payments.demand(charge), delayMs)
@@ -212,14 +214,15 @@ export class Gate implements Admission {
       return paid
     }
     const tokens = tokensOf(charge.bytes) - (charge.firstTokenTaken === true ? 1 : 0)
-    const taking = await this.parts.buckets.take(client, charge.request, Math.max(tokens, 1), 'client')
+    const taking = await this.parts.buckets.take(client, charge.request, Math.max(tokens, 1), 'payer')
     if (taking instanceof Ticket) {
       taking.lines = paid.lines
       if (charge.firstTokenTaken === true && tokens > 0) taking.prepaidTokens = 1
       this.#count(taking, counts)
       return taking
     }
-    if ('unavailable' in taking) return { ...unavailable, lines: unavailable.lines + paid.lines }
+    if ('unavailable' in taking || taking.isPaidUnknown === true)
+      return { ...unavailable, lines: unavailable.lines + paid.lines }
     // Other answers have used up the tokens of this payment meanwhile, so this one needs another payment.
     counts.blockedBytes.add(charge.bytes)
     const denial = payments.demand(charge)

@@ -41,7 +41,7 @@ export class LocalBuckets {
       return { short: 'ip', retrySeconds: ip.secondsUntil(client.key, tokens) }
     }
     const { tookPaid, hadRegular, rules } = ip
-    if (from === 'client' || tookPaid > 0) return new LocalTicket(this.tables, client.key, tokens, tookPaid)
+    if (from !== 'both' || tookPaid > 0) return new LocalTicket(this.tables, client.key, tokens, tookPaid)
     const key = this.keyOf(named)
     if (resource.take(key, tokens)) {
       const { tookPaid: resourcePaid } = resource

@@ -50,6 +50,8 @@ const tag = 'sluice{limits}'
 const markSeconds = 366 * 86_400
 /** Longer than for takes, because a credit was paid for. */
 const creditTimeoutMs = 5000
+/** A client that Redis may know as one that paid tries again in so long. */
+const backSeconds = 5
 const reconnectMaxMs = 2000
 /** Takes of one client under way. No client may use up the calls of all: while they are used up, Redis counts nothing. */
 const takesOfClientMax = 512
@@ -84,7 +86,8 @@ export class RedisBuckets implements Buckets {
 
   async take(client: Client, named: Named, tokens: number, from: TakenFrom): Promise<Taking> {
     const { address } = client
-    if (heldBy(this.#takes, address) >= takesOfClientMax) return { short: 'ip', retrySeconds: 1 }
+    if (heldBy(this.#takes, address) >= takesOfClientMax)
+      return { short: 'ip', retrySeconds: 1, isPaidUnknown: true }
     countHeld(this.#takes, address, 1)
     try {
       return await this.#take(client, named, tokens, from)
@@ -97,7 +100,7 @@ export class RedisBuckets implements Buckets {
     const { ip, resource } = this.#rules
     const keys = [ipKey(client.address), resourceKey(named)] as const
     const run = (): Promise<number[]> =>
-      this.#redis.bucketTake(...keys, tokens, from === 'client' ? 1 : 0, ...both(ip, resource))
+      this.#redis.bucketTake(...keys, tokens, from === 'both' ? 0 : 1, ...both(ip, resource))
     const ticketOf = (found: readonly number[]): RedisTicket => {
       const [, regular = 0, paid = 0, resourceRegular = 0, resourcePaid = 0] = found
       const giveBack = (counts: readonly number[]): void => this.#give(keys, counts)
@@ -109,10 +112,12 @@ export class RedisBuckets implements Buckets {
         giveBack,
       )
     }
-    const found = await this.#calls.wait(this.#isUp, run, (late) => {
+    const tooLate = (found: readonly number[]): void => {
       // The reply came after the answer was decided without it, so the tokens are given back.
-      if (late[0] === 1) ticketOf(late).give(tokens)
-    })
+      if (found[0] === 1) ticketOf(found).give(tokens)
+    }
+    const timeoutMs = from === 'payer' ? creditTimeoutMs : undefined
+    const found = await this.#calls.wait(this.#isUp, run, tooLate, timeoutMs)
     if (found === undefined) return this.#takeWithout(client, named, tokens, from)
     if (found[0] === 1) return ticketOf(found)
     const [, short, seconds = -1] = found
@@ -123,7 +128,11 @@ export class RedisBuckets implements Buckets {
   #takeWithout(client: Client, named: Named, tokens: number, from: TakenFrom): Taking {
     const { redis, local } = this.parts
     if (redis.failure === 'closed') return { unavailable: true }
-    return redis.failure === 'open' ? new OpenTicket(0, 0) : local.take(client, named, tokens, from)
+    if (redis.failure === 'open') return new OpenTicket(0, 0)
+    const taken = local.take(client, named, tokens, from)
+    if (taken instanceof Ticket) return taken
+    const retrySeconds = Math.min(taken.retrySeconds ?? backSeconds, backSeconds)
+    return { ...taken, retrySeconds, isPaidUnknown: true }
   }
 
   async credit(

@@ -190,3 +190,44 @@ t.test(
     t.same(log, ['pay for 203.0.113.1', 'demand'])
   },
 )
+
+t.test('nothing is sold while it is not known what the client has paid for', async (t) => {
+  const log: string[] = []
+  const denial: Denial = { status: 402, contentType: '', lines: '', body: '{}', reason: 'unpaid' }
+  const paid: Paid = {
+    tokens: 9,
+    payment: 'one',
+    amount: '1',
+    multiplier: 1,
+    lines: '\r\nX-Payment-Response: r',
+  }
+  const payments: Payments = {
+    demand() {
+      log.push('demand')
+      return denial
+    },
+    async pay() {
+      log.push('pay')
+      return paid
+    },
+    topUp: () => undefined,
+  }
+  const { gate, house } = await gateOf(t, 10, payments)
+  const takeShared = house.buckets.take.bind(house.buckets)
+  const standIn = { short: 'ip', retrySeconds: 5, isPaidUnknown: true } as const
+  let standsIn = true
+  house.buckets.take = (client, name, tokens, from) =>
+    standsIn || from === 'payer' ? standIn : takeShared(client, name, tokens, from)
+  const refused = await gate.admit(charge(900 * 1024))
+  t.match(refused, { status: 429, lines: /Retry-After: 5/ })
+  t.notMatch((refused as Denial).body, /larger than the whole allowance/)
+  t.same(log, [])
+  standsIn = false
+  const unserved = await gate.admit(charge(900 * 1024))
+  t.match(
+    unserved,
+    { status: 503, lines: /X-Payment-Response: r/ },
+    'the payment counts, and buys the next answer',
+  )
+  t.same(log, ['pay'])
+})

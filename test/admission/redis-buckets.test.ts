@@ -194,10 +194,11 @@ t.test('Redis is gone: each gateway counts by itself', absent, async (t) => {
     buckets.take(who, named('/x'), tokens, 'both')
   const first = await take(60)
   t.match(first, { tokens: 60 })
-  t.same(await take(60), { short: 'ip', retrySeconds: undefined }, 'a flood is limited')
+  const short = { short: 'ip', retrySeconds: 5, isPaidUnknown: true }
+  t.same(await take(60), short, 'a flood is limited')
   if (first instanceof Ticket) first.give(60)
   t.match(await take(100), { tokens: 100 }, 'what was not sent is given back')
-  t.same(await take(1), { short: 'ip', retrySeconds: undefined })
+  t.same(await take(1), short)
   t.match(await take(1, clientAt(clients, '203.0.113.2')), { tokens: 1 }, 'others are served')
   const server = await startRedis(dataFolder(), port)
   t.teardown(() => server.stop())
@@ -305,10 +306,29 @@ t.test('no client uses up the calls of all', absent, async (t) => {
   for (let takes = 0; takes < 520; takes += 1) void buckets.take(client, named('/x'), 1, 'both').then(note)
   void buckets.take(clientAt(clients, '203.0.113.2'), named('/x'), 1, 'both').then(note)
   await eventually('those beyond the bound are refused', () => outcomes.length >= 8)
-  t.same(outcomes, new Array(8).fill({ short: 'ip', retrySeconds: 1 }))
+  t.same(outcomes, new Array(8).fill({ short: 'ip', retrySeconds: 1, isPaidUnknown: true }))
   server.process.kill('SIGCONT')
   await eventually('all have an answer', () => outcomes.length === 521)
   t.match(await buckets.take(client, named('/x'), 0, 'both'), { tokens: 0 }, 'room again')
+})
+
+t.test('a take for what was just paid waits for Redis as long as its credit did', absent, async (t) => {
+  const server = await running(t)
+  const clock = new HandClock()
+  const buckets = await up(
+    bucketsAt(server.port, { timeoutMs: 250, failure: 'local' }, steady, steady, clock),
+  )
+  t.teardown(() => buckets.close())
+  t.match(await buckets.take(client, named('/x'), 100, 'both'), { tokens: 100 })
+  t.equal(await buckets.credit(client.address, 'a payment', 40), 'credited')
+  await suspend(server.process)
+  const [usual, paid] = (['both', 'payer'] as const).map((from) =>
+    buckets.take(client, named('/x'), 20, from),
+  )
+  await clock.turn(250)
+  t.match(await usual, { tokens: 20, paid: 0 }, 'the own bucket of the gateway')
+  server.process.kill('SIGCONT')
+  t.match(await paid, { tokens: 20, paid: 20 })
 })
 
 t.test('the buckets that count without Redis are refilled', async (t) => {
