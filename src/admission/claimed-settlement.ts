@@ -17,6 +17,8 @@ export interface SharedSettlementParts {
 /** A payment that another service took. Its transaction is '' where nobody knows it. */
 export interface TakenElsewhere extends Partial<Bound> {
   readonly transaction: string
+  /** What has moved; absent: nobody here knows it, and what the order states may be another amount. */
+  readonly units?: string
 }
 
 /** `pending`: another service may settle it, or has: who knows that does not answer now. Undefined: none took it. */
@@ -58,20 +60,21 @@ export class ClaimedSettlement {
 
   /** What another such service did with it. `isUsed`: the facilitator states that its nonce is used. */
   async taken(order: WitnessedPayment, isUsed = true): Promise<Taken> {
-    const { state, transaction, ...bound } = await this.#standing(order)
+    const { state, transaction, units, ...bound } = await this.#standing(order)
+    const stated = units === undefined ? bound : { ...bound, units }
     if (state === 'pending') return 'pending'
     // A mark of an older release does not state for whom it is.
     const isMarkOfOld = state === 'credited' && bound.beneficiary === undefined
     if (isMarkOfOld && this.parts.claims?.bind !== undefined) return 'pending'
-    if (transaction !== undefined) return { ...bound, transaction }
+    if (transaction !== undefined) return { ...stated, transaction }
     if (state === 'nobody') {
       if (isUsed) await this.#reportStray(order)
       return undefined
     }
     const seen = await this.parts.witness?.moved(order)
     // It counts when its block is final: until then it is as if the other service was not done.
-    if (seen?.startsWith('0x') === true) return { ...bound, transaction: seen }
-    if (state === 'credited') return { ...bound, transaction: '' }
+    if (seen?.startsWith('0x') === true) return { ...bound, transaction: seen, units: order.units }
+    if (state === 'credited') return { ...stated, transaction: '' }
     // Only what cannot move any more was not taken. A chain that does not answer, or lags, decides nothing.
     return seen === 'never' ? undefined : 'pending'
   }

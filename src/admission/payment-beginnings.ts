@@ -97,9 +97,11 @@ export class PaymentBeginnings {
   /** Takes what another service has settled: for the beneficiary for whom it was requested there, whoever brings it here. */
   async #takeOver(
     order: PaymentOrder,
-    { beneficiary = order.beneficiary, owner, transaction }: TakenElsewhere,
+    { beneficiary = order.beneficiary, owner, transaction, units }: TakenElsewhere,
   ): Promise<Begun | CashierReply> {
-    const bound = isOfContract(order) ? { ...unchecked(order), beneficiary } : { ...order, beneficiary }
+    const brought = isOfContract(order) ? unchecked(order) : order
+    const settled = units === undefined ? ({ isAmountUnchecked: true } as const) : { units }
+    const bound = { ...brought, ...settled, beneficiary }
     const ownership = await this.own(bound, owner)
     if (ownership === 'other') return spent
     const record = ownership === 'ours' ? await this.#record(bound, owner) : undefined

@@ -18,13 +18,16 @@ export interface PaymentRecord extends Omit<PaymentOrder, 'message' | 'signature
   readonly doubtful?: boolean
   /** The money is with its beneficiary. */
   readonly credited?: boolean
+  /** Another service settled it, and nobody here knows what it paid: the payer may have signed another amount as well. */
+  readonly isAmountUnchecked?: true
   /** The body for the facilitator, kept while it may have to be sent again. */
   readonly message?: string
 }
 
 /** What is recorded when a settlement is requested. `signed`: absent where nobody here has checked the signature. */
 export type RequestedOrder = Omit<PaymentOrder, 'signed'> &
-  Partial<Pick<PaymentOrder, 'signed'>> & { readonly owner?: string }
+  Partial<Pick<PaymentOrder, 'signed'>> &
+  Pick<PaymentRecord, 'owner' | 'isAmountUnchecked'>
 
 /** A payment as the operator sees it: no signature, nothing that could be used. `client`: the beneficiary. */
 export interface PaymentRow
@@ -165,8 +168,8 @@ export class PaymentRecords {
   }
 
   /**
-   * A page of payments that are settled and credited, the oldest first, out of `limit` records. `after`: of the page before;
-   * `next` is absent behind the last one.
+   * A page of payments that are settled and credited, with amounts that are known, the oldest first, out of `limit` records. `after`: of the page
+   * before; `next` is absent behind the last one.
    */
   credited(
     after: Uint8Array | undefined,
@@ -175,7 +178,9 @@ export class PaymentRecords {
     const start = after === undefined ? {} : { start: Buffer.concat([after, Buffer.of(0)]) }
     const keys = [...this.#journal.keys({ ...start, limit })].map((key) => Buffer.from(key))
     const found = keys.flatMap((key) => this.find(key.subarray(6).toString()) ?? [])
-    const records = found.filter(({ state, credited }) => state === 'settled' && credited === true)
+    const isOwn = ({ state, credited, isAmountUnchecked }: PaymentRecord): boolean =>
+      state === 'settled' && credited === true && isAmountUnchecked !== true
+    const records = found.filter(isOwn)
     const last = keys.length < limit ? undefined : keys.at(-1)
     return { records, ...(last === undefined ? {} : { next: last }) }
   }

@@ -24,6 +24,8 @@ export interface PaymentClaim extends Partial<Bound> {
   readonly state: ClaimState
   /** Hash, where it is credited; absent: not recorded. */
   readonly transaction?: string
+  /** What was settled, as in `PaymentOrder`; absent: not recorded. A payer may sign one nonce for several amounts. */
+  readonly units?: string
 }
 
 /**

@@ -61,7 +61,7 @@ t.test('a payment in a block that is not final has not moved yet', async (t) => 
   }
   chain.tip = use.block + 2
   t.equal(await witness.moved(order), use.transaction)
-  t.same(await shared.taken(order as never), { transaction: use.transaction })
+  t.same(await shared.taken(order as never), { transaction: use.transaction, units: order.units })
   t.equal(await witness.moved({ ...order, units: '1001' }), 'never', 'its nonce paid something else')
   chain.isLagging = true
   t.equal(await witness.moved(order), 'unknown', 'a node without the receipt decides nothing')

@@ -95,7 +95,11 @@ export class SharedSettlements implements SettlementClaims {
   look(payment: string): Promise<PaymentClaim> {
     return reachable(async (): Promise<PaymentClaim> => {
       const credited = await this.ledger.transfer(usdcTransferId(payment))
-      if (credited !== undefined) return { state: 'credited', transaction: credited.reference }
+      if (credited !== undefined) {
+        const { reference: transaction, about } = credited
+        const { tokenQuantity: units } = about
+        return { state: 'credited', transaction, ...(units === undefined ? {} : { units }) }
+      }
       const byOthers = (await this.ledger.records(kind, `${payment} `, '', pageMax))
         .map(read)
         .filter(({ asker }) => asker !== this.self)
