@@ -1,31 +1,54 @@
 import type { Clock } from '../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 
-/** Prices of one size that are so many times each other contradict each other. Nodes lag by some blocks only. */
-const farTimes = 2n
-/** The same for two sizes, of which one price is estimated from the other. */
-const estimatedTimes = 4n
+/** Prices of one size contradict each other where one is more than 6/5 of the other. Nodes lag by some blocks only. */
+const [nearOver, nearUnder] = [6n, 5n]
+/** A price that no other node confirms may be so many times the one to expect, or so small a part of it. */
+const expectedTimes = 2n
 /** The network takes whole chunks, and some thousand bytes for the transaction itself. */
 const [chunkBytes, headerBytes] = [262_144, 3210]
 /** A price from before is no measure any more. */
 const keptMs = 24 * 3600_000
-
-function areFar(one: bigint, two: bigint, times: bigint): boolean {
-  return one > two * times || two > one * times
-}
 
 /** How much is paid for: whole chunks on the network; a chain for tests may count bytes. */
 function sizesOf(sizeBytes: number): readonly [chunks: bigint, bytes: bigint] {
   return [BigInt(Math.max(1, Math.ceil(sizeBytes / chunkBytes))), BigInt(sizeBytes + headerBytes)]
 }
 
+/** Sizes of one class have at most twice as many chunks as each other. */
+function classOf(sizeBytes: number): number {
+  return Math.floor(Math.log2(Math.max(1, Math.ceil(sizeBytes / chunkBytes))))
+}
+
+function areNear(one: bigint, two: bigint): boolean {
+  return one * nearUnder <= two * nearOver && two * nearUnder <= one * nearOver
+}
+
+/** Those that another one confirms. */
+function confirmedOf(prices: readonly bigint[]): readonly bigint[] {
+  return prices.filter((price, at) => prices.some((other, place) => place !== at && areNear(price, other)))
+}
+
+/** Whether two of the answers confirm each other: no other one changes that. */
+export function areConfirmed(answers: readonly (bigint | Refusal)[]): boolean {
+  return confirmedOf(answers.filter((one): one is bigint => !isRefusal(one))).length > 0
+}
+
+interface ConfirmedPrice {
+  readonly winston: bigint
+  readonly sizeBytes: number
+  /** Monotonic. */
+  readonly atMs: number
+}
+
 /**
- * Prices of storage that two nodes confirm. The upload service signs and pays what they state, so that one node which lies, or
- * takes one unit for another, could empty its wallet. A node alone decides where no other one answers, and no price is known that
- * it contradicts.
+ * Prices of storage that two nodes confirm. The upload service signs and pays what they state, and credits are sold by it: one
+ * node which lies, or takes one unit for another, could empty its wallet. Where two confirmed a price lately, no other one counts
+ * that contradicts it. Where none is known, a node alone decides while at most one other is queried and does not answer.
  */
 export class AgreedPrices {
-  #last: { readonly winston: bigint; readonly sizeBytes: number; readonly atMs: number } | undefined
+  /** The last price that two nodes confirmed, by class of size: what one node states alone never becomes a measure. */
+  readonly #confirmed = new Map<number, ConfirmedPrice>()
 
   constructor(private readonly clock: Pick<Clock, 'monotonic'>) {}
 
@@ -35,33 +58,38 @@ export class AgreedPrices {
     if (first === undefined) throw new Error('no node got the request')
     const prices = answers.filter((one): one is bigint => !isRefusal(one)).sort((a, b) => (a < b ? -1 : 1))
     if (prices.length === 0) return first
-    const price = this.#oneOf(prices, answers.length, sizeBytes)
-    if (price === undefined) {
-      const stated = prices.join(', ')
-      return refuse('upstream', 'upstream', `nodes contradict each other about the price: ${stated} winston`)
-    }
-    this.#last = { winston: price, sizeBytes, atMs: this.clock.monotonic() }
-    return price
+    const price = this.#twice(prices, sizeBytes) ?? this.#once(prices, answers.length, sizeBytes)
+    if (price !== undefined) return price
+    const stated = `${prices.join(', ')} winston for ${sizeBytes} bytes`
+    return refuse('upstream', 'upstream', `no two nodes confirm a price: ${stated}`)
   }
 
-  /** `prices`: from the lowest. Undefined: it is not known. */
-  #oneOf(prices: readonly bigint[], queried: number, sizeBytes: number): bigint | undefined {
-    const confirmed = prices.filter((price, at) =>
-      prices.some((other, place) => place !== at && !areFar(price, other, farTimes)),
-    )
+  /** What two nodes state. `prices`: from the lowest. */
+  #twice(prices: readonly bigint[], sizeBytes: number): bigint | undefined {
+    const confirmed = confirmedOf(prices)
     // The lower of two in the middle: a transaction that offers too little is refused, and costs nothing.
-    if (confirmed.length > 0) return confirmed[(confirmed.length - 1) >> 1]
-    const before = this.#before(sizeBytes)
-    if (before !== undefined)
-      return prices.find((price) => before.some((estimate) => !areFar(price, estimate, estimatedTimes)))
-    return prices.length === 1 && queried <= 2 ? prices[0] : undefined
+    const winston = confirmed[(confirmed.length - 1) >> 1]
+    if (winston !== undefined)
+      this.#confirmed.set(classOf(sizeBytes), { winston, sizeBytes, atMs: this.clock.monotonic() })
+    return winston
   }
 
-  /** What the last price says about so many bytes. */
-  #before(sizeBytes: number): readonly bigint[] | undefined {
-    const last = this.#last
-    if (last === undefined || this.clock.monotonic() - last.atMs > keptMs) return undefined
-    const [before, now] = [sizesOf(last.sizeBytes), sizesOf(sizeBytes)]
-    return now.map((size, at) => (last.winston * size) / (before[at] ?? 1n) || 1n)
+  /** What one node states, by what two confirmed lately. */
+  #once(prices: readonly bigint[], queried: number, sizeBytes: number): bigint | undefined {
+    const measure = this.#nearest(sizeBytes)
+    if (measure === undefined) return prices.length === 1 && queried <= 2 ? prices[0] : undefined
+    const [before, now] = [sizesOf(measure.sizeBytes), sizesOf(sizeBytes)]
+    const estimates = now.map((size, at) => (measure.winston * size) / (before[at] ?? 1n) || 1n)
+    const [low = 1n, high = 1n] = estimates.sort((a, b) => (a < b ? -1 : 1))
+    const expected = prices.filter((one) => one * expectedTimes >= low && one <= high * expectedTimes)
+    return expected.length === 1 ? expected[0] : undefined
+  }
+
+  /** The confirmed price of the size that is next to this one. */
+  #nearest(sizeBytes: number): ConfirmedPrice | undefined {
+    const oldestMs = this.clock.monotonic() - keptMs
+    for (const [size, { atMs }] of this.#confirmed) if (atMs < oldestMs) this.#confirmed.delete(size)
+    const distance = (one: ConfirmedPrice): number => Math.abs(classOf(one.sizeBytes) - classOf(sizeBytes))
+    return [...this.#confirmed.values()].sort((a, b) => distance(a) - distance(b))[0]
   }
 }

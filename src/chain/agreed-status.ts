@@ -5,38 +5,58 @@ import type { TransactionStatus } from './chain.js'
 type Mined = Extract<TransactionStatus, { readonly kind: 'mined' }>
 
 /**
- * What several nodes state of one transaction, as one: the fewest confirmations where most of those that answer have it in the
- * same block, `pending` where they differ, `unknown` where none of them knows it. Another refusal where none answers. So a node
- * that lies, or is behind the others, decides nothing alone.
+ * What several nodes state of one transaction, as one. `mined` where most of those that were queried have it in the same block,
+ * with the confirmations in the middle; `unknown` where most do not know it, and none does; `pending` where they differ. Another refusal where
+ * too few answer. So a node that lies, or is behind the others, decides nothing alone, also while the others do not answer.
  */
 export function agreedStatus(stated: readonly (TransactionStatus | Refusal)[]): TransactionStatus | Refusal {
-  const [first] = stated
-  if (first === undefined) throw new Error('no node got the request')
+  const isMost = (many: readonly unknown[]): boolean => many.length * 2 > stated.length
+  const mined = minedOf(stated)
+  const agreed = sameBlocks(mined).find(isMost)
+  if (agreed !== undefined) {
+    const [middle] = agreed
+      .sort((a, b) => a.confirmations - b.confirmations)
+      .slice((agreed.length - 1) >> 1) as [Mined]
+    return middle
+  }
+  const unknown = stated.filter((one): one is Refusal => isRefusal(one) && one.refused === 'unknown')
   const answers = stated.filter((one) => !isRefusal(one) || one.refused === 'unknown')
-  const mined = answers.filter((one): one is Mined => !isRefusal(one) && one.kind === 'mined')
-  const groups = mined.map((one) => mined.filter((other) => isSameBlock(one, other)))
-  const agreed = groups.find((group) => group.length * 2 > answers.length)
-  if (agreed !== undefined)
-    return agreed.reduce((least, one) => (one.confirmations < least.confirmations ? one : least))
-  if (mined.length > 0) return { kind: 'pending', isContested: true }
-  const unknown = answers.find(isRefusal)
-  if (unknown !== undefined && answers.every(isRefusal)) return unknown
-  return answers.length === 0 ? first : { kind: 'pending' }
+  if (isMost(unknown) && unknown.length === answers.length) return unknown[0] as Refusal
+  if (isMost(answers)) return mined.length > 0 ? { kind: 'pending', isContested: true } : { kind: 'pending' }
+  const failed = stated.find((one): one is Refusal => isRefusal(one) && one.refused !== 'unknown')
+  if (failed === undefined) throw new Error('no node got the request')
+  return failed
+}
+
+function minedOf(stated: readonly (TransactionStatus | Refusal)[]): Mined[] {
+  return stated.filter((one): one is Mined => !isRefusal(one) && one.kind === 'mined')
+}
+
+function sameBlocks(mined: readonly Mined[]): Mined[][] {
+  return mined.map((one) => mined.filter((other) => isSameBlock(one, other)))
+}
+
+/** Whether most of so many nodes have it in the same block: what the others state changes nothing. */
+export function isMinedByMost(come: readonly (TransactionStatus | Refusal)[], queried: number): boolean {
+  return sameBlocks(minedOf(come)).some((group) => group.length * 2 > queried)
 }
 
 function isSameBlock(one: Mined, other: Mined): boolean {
   return one.block === other.block && one.height === other.height
 }
 
-/** One transaction as several nodes have it, where all that have it have the same; else a refusal. */
+/** One transaction as most of the nodes that were queried have it, where no other one has another; else a refusal. */
 export function agreedTransaction(answers: readonly (Transaction | Refusal)[]): Transaction | Refusal {
   const [first] = answers
   if (first === undefined) throw new Error('no node got the request')
-  const [one, ...others] = answers.filter((answer): answer is Transaction => !isRefusal(answer))
+  const found = answers.filter((answer): answer is Transaction => !isRefusal(answer))
+  const [one] = found
   if (one === undefined) return first
   // Where all other fields are the same, the signature covers the same data.
   const textOf = (tx: Transaction): string => JSON.stringify(transactionJson(tx, { withData: false }))
   const text = textOf(one)
-  const isSame = others.every((other) => textOf(other) === text)
-  return isSame ? one : refuse('upstream', 'upstream', `nodes have different transactions under ${one.id}`)
+  if (found.some((other) => textOf(other) !== text))
+    return refuse('upstream', 'upstream', `nodes have different transactions under ${one.id}`)
+  if (found.length * 2 > answers.length) return one
+  return refuse('upstream', 'upstream', `too few nodes answer about the transaction ${one.id}`)
 }

@@ -4,6 +4,8 @@ export interface NodeHealth {
   underWay: number
   /** Failures in a row. */
   failures: number
+  /** When the first of them was (monotonic milliseconds). */
+  failingSinceMs: number | undefined
   /** Not queried before this moment (monotonic milliseconds) while others answer. */
   coolUntil: number
 }
@@ -12,6 +14,9 @@ export interface NodeOrderOptions {
   readonly coolMs: number
   readonly coolMaxMs: number
 }
+
+/** A node that is only slow, or limits its clients, answers once in such a time. */
+const awayMs = 10 * 60_000
 
 /**
  * Which node to ask next. A node that failed is avoided for a while, twice as long after each further failure; one
@@ -41,13 +46,20 @@ export class NodeOrder<Node extends NodeHealth> {
     return node.coolUntil > now
   }
 
+  /** Whether it has answered nothing for long: where several nodes decide, it is not one of them. */
+  isAway(node: Node, now: number): boolean {
+    return node.failingSinceMs !== undefined && now - node.failingSinceMs >= awayMs
+  }
+
   succeeded(node: Node): void {
     node.failures = 0
+    node.failingSinceMs = undefined
     node.coolUntil = 0
   }
 
   failed(node: Node, now: number): void {
     node.failures += 1
+    node.failingSinceMs ??= now
     const cool = Math.min(this.#options.coolMs * 2 ** (node.failures - 1), this.#options.coolMaxMs)
     node.coolUntil = now + cool
   }

@@ -54,6 +54,7 @@ type Body = Head['body']
 export class Node implements NodeHealth {
   underWay = 0
   failures = 0
+  failingSinceMs: number | undefined
   coolUntil = 0
   /** The configured address, fit for logs. */
   readonly name: string

@@ -5,8 +5,8 @@ import type { Requester } from '../actor/requester.js'
 import type { Id } from '../format/id.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
-import { AgreedPrices } from './agreed-price.js'
-import { agreedStatus, agreedTransaction } from './agreed-status.js'
+import { AgreedPrices, areConfirmed } from './agreed-price.js'
+import { agreedStatus, agreedTransaction, isMinedByMost } from './agreed-status.js'
 import type {
   Block,
   BlockHash,
@@ -31,6 +31,7 @@ import { isPassing, isUnproven } from './passing.js'
 import { readTransaction } from './read-transaction.js'
 import type { ChainOptions } from './remote-chain-options.js'
 import { absenceRefusal, readChunkPosted, readTransactionPosted } from './verdict.js'
+import { untilClear } from './witness-answers.js'
 
 /** Largest answers, in bytes of JSON or text. A block of the first protocol lists its hashes. */
 const limit = { word: 1_000, record: 16 << 20 }
@@ -166,7 +167,7 @@ export class RemoteChain implements Chain {
 
   async agreedStatus(id: Id, requester?: Requester): Promise<TransactionStatus | Refusal> {
     const question = { path: `/tx/${id}/status`, maxBytes: limit.word }
-    const stated = await this.#askWitnesses(question, readTransactionStatus, requester)
+    const stated = await this.#askWitnesses(question, readTransactionStatus, requester, isMinedByMost)
     return isRefusal(stated) ? stated : agreedStatus(stated)
   }
 
@@ -201,7 +202,8 @@ export class RemoteChain implements Chain {
   async price(sizeBytes: number, target?: string, requester?: Requester): Promise<bigint | Refusal> {
     const path =
       target === undefined ? `/price/${sizeBytes}` : `/price/${sizeBytes}/${encodeURIComponent(target)}`
-    const stated = await this.#askWitnesses({ path, maxBytes: limit.word }, found(winstonOf), requester)
+    const question = { path, maxBytes: limit.word }
+    const stated = await this.#askWitnesses(question, found(winstonOf), requester, areConfirmed)
     return isRefusal(stated) ? stated : this.#prices.decide(stated, sizeBytes)
   }
 
@@ -213,7 +215,8 @@ export class RemoteChain implements Chain {
   /** One node could take it and lose it, so several get it. */
   async postTransaction(transaction: object, requester?: Requester): Promise<Posted | Refusal> {
     const question = { path: '/tx', post: JSON.stringify(transaction), maxBytes: limit.word * 100 }
-    const posted = await this.#askWitnesses(question, readTransactionPosted, requester)
+    const isTaken = (come: readonly unknown[]): boolean => come.includes('accepted')
+    const posted = await this.#askWitnesses(question, readTransactionPosted, requester, isTaken)
     if (isRefusal(posted)) return posted
     if (posted.includes('accepted')) return 'accepted'
     return posted.includes('known') ? 'known' : this.#ask(question, readTransactionPosted, requester)
@@ -244,16 +247,29 @@ export class RemoteChain implements Chain {
     return this.#whileTurn(requester, () => this.#rounds(attempt, requester?.signal))
   }
 
-  /** The answers of several nodes to one question, at least one; a refusal where there is no turn for it. */
+  /**
+   * The answers of several nodes to one question, at least one; a refusal where there is no turn for it. A node that is away is
+   * queried too, and left out where it fails: else one that ends for good would keep the others from deciding. `isClear`: who has
+   * not answered by then is not waited for, and counts as a refusal.
+   */
   #askWitnesses<T>(
     question: NodeRequest,
     read: Read<T>,
     requester?: Requester,
+    isClear: (come: readonly (T | Refusal)[], queried: number) => boolean = () => false,
   ): Promise<(T | Refusal)[] | Refusal> {
     const ask = (node: Node): Promise<T | Refusal> => this.#read(node, question, read, requester)
-    return this.#whileTurn(requester, () => {
-      const nodes = this.#nodeOrder.ranked(this.#clock.monotonic()).slice(0, witnessesMax)
-      return Promise.all(nodes.map((node) => this.#try(node, ask)))
+    return this.#whileTurn(requester, async () => {
+      const nowMs = this.#clock.monotonic()
+      const nodes = this.#nodeOrder.ranked(nowMs).slice(0, witnessesMax)
+      const away = nodes.map((node) => this.#nodeOrder.isAway(node, nowMs))
+      const calls = nodes.map((node) => this.#try(node, ask))
+      const come = await untilClear(calls, (some) => isClear(some, nodes.length))
+      const answers = come.map((one) => one ?? notWaitedFor)
+      const counted = answers.filter(
+        (one, at) => away[at] !== true || !isRefusal(one) || one.refused === 'unknown',
+      )
+      return counted.length > 0 ? counted : answers
     })
   }
 
@@ -345,6 +361,8 @@ export class RemoteChain implements Chain {
     return outcome
   }
 }
+
+const notWaitedFor = refuse('late', 'upstream', 'the node was slower than others')
 
 function transactionRead(id: Id, signed: boolean): Read<Transaction> {
   return (answer, node) =>

@@ -110,7 +110,7 @@ export class EmbeddedLedger implements MoneyLedger {
   }
 
   async expire(atMs: number): Promise<number> {
-    const due = this.#books.due(atMs, expiredAtOnce)
+    const due = this.#books.due(Math.max(0, Math.floor(atMs)), expiredAtOnce)
     const outcomes = await Promise.all(due.map((pending) => this.commit({ transfers: [expiryOf(pending)] })))
     return outcomes.filter((outcome) => !isRejected(outcome)).length
   }

@@ -131,9 +131,10 @@ export class PaymentService {
 
   #startTimers(clock: Clock, recheckMs: number, owned: OwnedPayments): readonly Timer[] {
     const lost = oneAtATime(() => this.creditLost())
+    const expire = oneAtATime(() => this.#expire())
     return [
       clock.every(readTimeEveryMs, () => this.#background('time', this.#time.refresh())),
-      clock.every(expireEveryMs, () => this.#background('expiry', this.#expire())),
+      clock.every(expireEveryMs, () => this.#background('expiry', expire())),
       ...this.#rechecks().map((look) => {
         const inTurn = oneAtATime(look)
         return clock.every(recheckMs, () => this.#background('recheck', inTurn()))

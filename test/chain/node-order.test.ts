@@ -4,7 +4,12 @@ import { type NodeHealth, NodeOrder } from '../../src/chain/node-order.js'
 const options = { coolMs: 100, coolMaxMs: 1_000 }
 
 function nodes(count: number): NodeHealth[] {
-  return Array.from({ length: count }, () => ({ underWay: 0, failures: 0, coolUntil: 0 }))
+  return Array.from({ length: count }, () => ({
+    underWay: 0,
+    failures: 0,
+    failingSinceMs: undefined,
+    coolUntil: 0,
+  }))
 }
 
 t.test("between equals the operator's order decides", async (t) => {

@@ -7,6 +7,7 @@ import type { ChainOptions } from '../../src/chain/remote-chain-options.js'
 import { type Id, idOfBytes } from '../../src/format/id.js'
 import { isRefusal, type Refusal } from '../../src/format/refusal.js'
 import { sound } from '../fixture-file.js'
+import { HandClock } from '../http/hand-clock.js'
 import { nodeThat, nodeWith, patient } from './hostile.js'
 
 const id: Id = idOfBytes(Buffer.alloc(32, 7))
@@ -266,8 +267,26 @@ t.test('what cannot be taken back is asked of several nodes', async (t) => {
   }
   t.same(await stated(unknown, far, pending), contested, 'one of three')
   t.equal(refusal(await stated(unknown, unknown)), 'unknown')
-  const gone = { url: 'http://127.0.0.1:9' }
-  t.match(await stated(far, gone), { kind: 'mined', confirmations: 1000 }, 'who does not answer has no say')
+  const late = await nodeWith(t, { [path]: { status: 429, body: 'Too Many Requests' } })
+  t.equal(refusal(await stated(far, late)), 'upstream', 'one of two')
+  t.equal(refusal(await stated(far, late, late)), 'upstream', 'one of three')
+  t.equal(refusal(await stated(unknown, late, late)), 'upstream')
+  t.same(await stated(far, near, late), { kind: 'mined', height: 7, block: hash, confirmations: 3 })
+  t.equal(refusal(await stated(unknown, unknown, late)), 'unknown')
+})
+
+t.test('a node that answers nothing for ten minutes has no say', async (t) => {
+  const status = { block_height: 7, block_indep_hash: hash, number_of_confirmations: 1000 }
+  const node = await nodeWith(t, { [`/tx/${id}/status`]: JSON.stringify(status) })
+  const clock = new HandClock()
+  const nodes = [node.url, 'http://127.0.0.1:9']
+  const chain = new RemoteChain({ ...patient, nodes }, clock)
+  t.teardown(() => chain.close())
+  t.equal(refusal(await chain.agreedStatus(id)), 'upstream')
+  clock.turn(9 * 60_000)
+  t.equal(refusal(await chain.agreedStatus(id)), 'upstream')
+  clock.turn(60_000)
+  t.match(await chain.agreedStatus(id), { kind: 'mined', confirmations: 1000 })
 })
 
 t.test('the price is what two of three nodes state', async (t) => {
@@ -278,6 +297,21 @@ t.test('the price is what two of three nodes state', async (t) => {
     [one, two, liar],
   ])
     t.equal(await chainOf(t, nodes).price(1), 2_396_600n)
+})
+
+t.test('a node that does not answer holds up nothing that the others decide', async (t) => {
+  const status = JSON.stringify({ block_height: 7, block_indep_hash: hash, number_of_confirmations: 3 })
+  const stated = {
+    [`/tx/${id}/status`]: status,
+    '/price/1': '2396600',
+    '/tx': { status: 200, body: 'OK' },
+  }
+  const nodes = [await nodeWith(t, stated), await nodeWith(t, stated), await nodeThat(t, () => undefined)]
+  const order = [2, 0, 1].map((at) => nodes[at]?.url ?? '')
+  const chain = chainOf(t, order, { headMs: 3600_000 })
+  t.match(await chain.agreedStatus(id), { kind: 'mined' })
+  t.equal(await chain.price(1), 2_396_600n)
+  t.equal(await chain.postTransaction({}), 'accepted')
 })
 
 t.test('a height that no chain has is no answer', async (t) => {

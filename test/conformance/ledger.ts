@@ -289,6 +289,7 @@ export function ledgerConformance(t: Test, places: LedgerPlaces): void {
     t.equal(await ledger.expire(1_000_000), 0)
     places.setTime(1_004_999)
     t.equal(await ledger.expire(1_004_999), 0)
+    t.equal(await ledger.expire(Number.NEGATIVE_INFINITY), 0, 'no time is confirmed yet')
     places.setTime(1_005_000)
     t.equal(
       word(await ledger.commit({ transfers: [end('late', 'post', 'short')] })),
