@@ -188,6 +188,11 @@ export class Reconciler {
     if (quote.payment !== undefined && quote.payment !== payment)
       return found.add('card', payment, `paid twice: the quote was paid by ${quote.payment}`)
     if (state === 'open' && !isRefunded) found.add('card', payment, 'paid there, and not credited here')
+    if (state === 'paid' && isDisputed) {
+      found.add('card', payment, 'disputed there, and credited here')
+      // It waits for the purchase of a name, and nobody else repeats it for longer than some days.
+      found.counts.unchecked += 1
+    }
     if (state === 'paid' && isRefunded) found.add('card', payment, 'sent back there, and credited here')
     if (state === 'refunding' || (state === 'refunded' && !isRefunded && before.state === 'refunded'))
       found.add('card', payment, 'not sent back there')

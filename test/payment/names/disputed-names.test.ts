@@ -3,8 +3,10 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { type Refusal, refuse } from '../../../src/format/refusal.js'
 import type { NoSale } from '../../../src/names/lease.js'
+import type { CardTaken } from '../../../src/payment/cards/card-provider.js'
 import { LocalCards } from '../../../src/payment/cards/local-cards.js'
 import { LocalNameRegistry, type NameRegistry } from '../../../src/payment/names/name-registry.js'
+import type { Reconciliation } from '../../../src/payment/operator/reconciliation.js'
 import { scratch } from '../../scratch.js'
 import { type PaymentRig, paymentRig } from '../rig.js'
 
@@ -17,12 +19,15 @@ interface DisputeRig {
   /** Pays by card for a name, or for credits. Resolves with the payment. */
   buy(path: string): Promise<string>
   dispute(payment: string): Promise<number>
+  /** Compares today's payments with the books of the provider, which has all that were paid as disputed. */
+  compare(): Promise<Reconciliation>
 }
 
 async function disputeRig(t: Test): Promise<DisputeRig> {
   const folder = scratch('names')
   const paths = { list: join(folder, 'names'), leases: join(folder, 'leases') }
   const says: (Refusal | NoSale)[] = []
+  const paid = new Map<string, CardTaken>()
   const registry = new LocalNameRegistry(paths, () => Date.UTC(2026, 0, 1))
   const names: NameRegistry = Object.assign(registry, {
     sell: async (...args: Parameters<NameRegistry['sell']>) =>
@@ -33,6 +38,7 @@ async function disputeRig(t: Test): Promise<DisputeRig> {
     cards: (ledger) =>
       Object.assign(new LocalCards(ledger, () => ''), {
         read: async (body: Uint8Array) => JSON.parse(Buffer.from(body).toString()) as never,
+        find: async (payment: string): Promise<CardTaken | undefined> => paid.get(payment),
       }),
   })
   return {
@@ -49,8 +55,14 @@ async function disputeRig(t: Test): Promise<DisputeRig> {
       const { id: quoteId, amount, currency } = quote
       const payment = `of-${String(quoteId)}`
       const event = { kind: 'paid', quoteId, payment, amount, currency }
+      const charge = { quoteId: String(quoteId), amount: Number(amount), currency: String(currency) }
+      paid.set(payment, { ...charge, payment, paidMs: Date.now(), isRefunded: false, isDisputed: true })
       t.equal((await rig.post('/v1/stripe-webhook', JSON.stringify(event))).status, 200)
       return payment
+    },
+    compare: async () => {
+      const [day] = await rig.ledger.records('card-day', '', '', 1)
+      return rig.service.reconciler.compare(day?.key.slice(0, 10) ?? '')
     },
     dispute: async (payment) => {
       const event = { kind: 'disputed', quoteId: '', payment, reason: 'fraudulent' }
@@ -94,3 +106,15 @@ t.test(
     t.strictSame((await rig.ledger.check()).faults, [])
   },
 )
+
+t.test('a dispute that still waits when its day is compared is found, and carried out later', async (t) => {
+  const { rig, says, winc, buy, compare } = await disputeRig(t)
+  const away = refuse('upstream', 'upstream', 'the registry is away')
+  says.push(away, away)
+  const payment = await buy(nameFor('waits'))
+  const why = 'disputed there, and credited here'
+  t.match(await compare(), { unchecked: 1, differences: [{ what: 'card', id: payment, why }] })
+  t.match(await compare(), { unchecked: 0, differences: [] })
+  t.equal(await winc(), 0n)
+  t.strictSame((await rig.ledger.check()).faults, [])
+})
