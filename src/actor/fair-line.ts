@@ -157,6 +157,20 @@ export class FairLine<Job> {
     return { client: known.name, job }
   }
 
+  /**
+   * A job that was taken waits once more, before the others of its client: it is counted already, so there is room for it. It is
+   * not open any more until it is taken again.
+   */
+  again(client: string, job: Job): void {
+    const known = this.#clients.get(client)
+    if (known === undefined || known.open === 0) throw new Error('only a job that was taken waits once more')
+    known.jobs.unshift(job)
+    for (const share of known.path()) {
+      share.open -= 1
+      share.waiting += 1
+    }
+  }
+
   /** Removes a job that waits. False: it does not wait. */
   remove(client: string, job: Job): boolean {
     const known = this.#clients.get(client)

@@ -8,7 +8,7 @@ import {
   type QueryAnswer,
   type QueryRequest,
 } from './query-answerer.js'
-import type { IsGone, QueryEffort } from './query-effort.js'
+import type { IsGone, QueryEffort, Turn } from './query-effort.js'
 import type { QueryAsk, QueryResponse } from './query-messages.js'
 import { queryPage, queryPagePolicy } from './query-page.js'
 import { type Refused, refusedWith, respond } from './response.js'
@@ -32,11 +32,16 @@ export class GraphqlOverHttp {
     this.#limits = parts.limits
   }
 
-  /** Synchronous where nothing must be read from content. Rejects for bugs only. */
-  answer(request: QueryAsk, isGone?: IsGone, client?: string): QueryResponse | Promise<QueryResponse> {
+  /** Synchronous where nothing must be read from content. Rejects for bugs only. `turn`: for a batch that has waited. */
+  answer(
+    request: QueryAsk,
+    isGone?: IsGone,
+    client?: string,
+    turn: Turn = atOnce,
+  ): QueryResponse | Promise<QueryResponse> {
     const type = answerType(request.accept)
     const effort = this.#answerer.effort(isGone, client)
-    if (request.method === 'POST') return this.#post(request, type, effort)
+    if (request.method === 'POST') return this.#post(request, type, effort, turn)
     if (request.method === 'GET' || request.method === 'HEAD')
       return varying(this.#get(request, type, effort))
     const refused = { status: 405, message: 'GET and POST are answered here' }
@@ -72,12 +77,13 @@ export class GraphqlOverHttp {
     { contentType, body = new Uint8Array(0) }: QueryAsk,
     type: AnswerType | undefined,
     effort: QueryEffort,
+    turn: Turn,
   ): QueryResponse | Promise<QueryResponse> {
     if (!isJson(contentType))
       return refusedWith({ status: 415, message: 'Send application/json in UTF-8' }, type)
     if (type === undefined) return refusedWith(notAcceptable, type)
     const parsedBody = readJson(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8'))
-    if (Array.isArray(parsedBody)) return this.#batch(parsedBody, type, effort)
+    if (Array.isArray(parsedBody)) return this.#batch(parsedBody, type, effort, turn)
     const read = readParameters(parsedBody)
     if ('status' in read) return refusedWith(read, type)
     return this.#one(read, type, false, effort)
@@ -104,15 +110,25 @@ export class GraphqlOverHttp {
     return answer instanceof Promise ? answer.then(responseOf) : responseOf(answer)
   }
 
-  async #batch(list: readonly unknown[], type: AnswerType, effort: QueryEffort): Promise<QueryResponse> {
+  async #batch(
+    list: readonly unknown[],
+    type: AnswerType,
+    effort: QueryEffort,
+    turn: Turn,
+  ): Promise<QueryResponse> {
     const { batchMax } = this.#limits
     if (list.length === 0 || list.length > batchMax) {
       return refusedWith({ status: 400, message: `A batch has 1 to ${batchMax} queries` }, type)
     }
     const answers: string[] = []
     effort.batch(list.length)
+    let hasWaited = false
     for (const entry of list) {
-      const answer = this.#ofBatch(entry, effort)
+      // Until the first wait the batch has the turn in which it began. Afterwards each query needs one: else the batches that
+      // have waited for the same would run one after the other, while no other client is answered.
+      const begin = (): BegunQuery => ({ answer: this.#ofBatch(entry, effort) })
+      const { answer } = hasWaited ? await turn(begin) : begin()
+      if (answer instanceof Promise) hasWaited = true
       // Awaited only where it is a promise: the scheduler counts the processor time that is used before the first
       // await.
       answers.push(answer instanceof Promise ? (await answer).text : answer.text)
@@ -120,12 +136,19 @@ export class GraphqlOverHttp {
     return respond(200, `[${answers.join(',')}]`, type)
   }
 
-  #ofBatch(entry: unknown, effort: QueryEffort): Pick<QueryAnswer, 'text'> | Promise<QueryAnswer> {
+  #ofBatch(entry: unknown, effort: QueryEffort): BegunQuery['answer'] {
     const read = readParameters(entry)
     if ('status' in read) return { text: JSON.stringify({ errors: [new GraphQLError(read.message)] }) }
     return this.#answerer.answer(read, effort)
   }
 }
+
+/** A query of a batch. */
+interface BegunQuery {
+  readonly answer: Pick<QueryAnswer, 'text'> | Promise<QueryAnswer>
+}
+
+const atOnce: Turn = async (work) => work()
 
 /** What is answered to GET depends on what the client takes: a page for browsers, and two types for programs. */
 function varying(answer: QueryResponse | Promise<QueryResponse>): QueryResponse | Promise<QueryResponse> {

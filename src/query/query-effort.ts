@@ -20,6 +20,9 @@ const [firstRowShare, firstRowsShare] = [0.2, 1] as const
 /** Questions of one request to another engine: some for each of its selections. */
 const asksMax = 200
 
+/** Runs what a request still has to do after it has waited, when it is its client's turn. Resolves with what that gives. */
+export type Turn = <T>(work: () => T) => Promise<T>
+
 /** True where the client has left. */
 export type IsGone = () => boolean
 

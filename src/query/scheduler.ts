@@ -2,12 +2,17 @@ import type { Clock } from '../actor/clock.js'
 import { FairLine } from '../actor/fair-line.js'
 import type { Log } from '../actor/log.js'
 import { type Refusal, refuse } from '../format/refusal.js'
-import type { IsGone } from './query-effort.js'
+import type { IsGone, Turn } from './query-effort.js'
 import type { QueryAsk, QueryQueue, QueryReply, QueryResponse } from './query-messages.js'
 
 /** What answers one request (graphql-over-http.ts). */
 export interface Answers {
-  answer(request: QueryAsk, isGone: IsGone, client: string): QueryResponse | Promise<QueryResponse>
+  answer(
+    request: QueryAsk,
+    isGone: IsGone,
+    client: string,
+    turn: Turn,
+  ): QueryResponse | Promise<QueryResponse>
 }
 
 interface Job {
@@ -15,6 +20,8 @@ interface Job {
   readonly isGone: IsGone
   readonly sinceMs: number
   readonly settle: (reply: QueryReply) => void
+  /** What it goes on with after a wait; absent: it has not begun. */
+  readonly resume?: () => void
 }
 
 export interface QuerySchedulerParts {
@@ -38,7 +45,7 @@ const gone = refuse('busy', 'client', 'The client has left')
 /**
  * The queue of one query thread. One query after the other, each in its own turn of the event loop, so that the
  * thread receives new queries and learns which clients left in between. A query that waits for content does not block
- * the thread.
+ * the thread. A batch that goes on after such a wait comes back to the line.
  */
 export class QueryScheduler {
   readonly #line: FairLine<Job>
@@ -75,9 +82,12 @@ export class QueryScheduler {
     if (next === undefined) return
     const { client, job } = next
     const before = this.parts.work.monotonic()
-    const reply = this.#answer(job, client)
+    const reply = job.resume === undefined ? this.#answer(job, client) : undefined
+    job.resume?.()
     this.#line.charge(client, this.parts.work.monotonic() - before)
-    if (reply instanceof Promise) void reply.then((late) => this.#end(client, job, late))
+    if (reply === undefined) {
+      // The answer comes from the promise with which it began.
+    } else if (reply instanceof Promise) void reply.then((late) => this.#end(client, job, late))
     else this.#end(client, job, reply)
     this.#soon()
   }
@@ -93,12 +103,27 @@ export class QueryScheduler {
     if (job.isGone()) return gone
     if (clock.monotonic() - job.sinceMs > queue.waitMs) return full
     try {
-      const answer = answers.answer(job.request, job.isGone, client)
+      const turn: Turn = (work) => this.#turn(client, job, work)
+      const answer = answers.answer(job.request, job.isGone, client, turn)
       if (!(answer instanceof Promise)) return packed(answer)
       return answer.then(packed, (error: unknown) => this.#failed(error))
     } catch (error) {
       return this.#failed(error)
     }
+  }
+
+  #turn<T>(client: string, job: Job, work: () => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const resume = (): void => {
+        try {
+          resolve(work())
+        } catch (error) {
+          reject(error)
+        }
+      }
+      this.#line.again(client, { ...job, resume })
+      this.#soon()
+    })
   }
 
   /** A bug, or the answer needs a damaged page: only this answer fails, the thread goes on. */
