@@ -1,3 +1,4 @@
+import type { Gateways } from '../client/fetch/gateways.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { Gathered } from '../format/gathered.js'
 import type { Id } from '../format/id.js'
@@ -11,6 +12,9 @@ import { nativeAddress, normalizedAddress } from '../proof/owner-address.js'
 import { ownerOf, verifyTransaction } from '../proof/transaction-proof.js'
 import { isBundle } from '../source/roots/learned.js'
 
+/** A transaction of format 1 has its data in it, as base64url: 12 MiB at most. */
+const transactionMaxBytes = 20 * 1024 * 1024
+
 /** The finding whether the bytes are the owner's, where no other one is more precise. */
 export const contentFinding = 'content'
 
@@ -23,17 +27,17 @@ export interface Judge {
 
 /** Judges a data item: its header is read out of the root that the gateway names, and must carry the id itself. */
 export async function judgeOfItem(
-  gateway: string,
+  gateways: Gateways,
   id: Id,
   place: { root: string; offset: number; headerSizeMax: number },
 ): Promise<Judge | Refusal> {
   if (place.headerSizeMax > itemHeaderSizeMax())
     return refuse('forged', 'upstream', `no item has a header of ${place.headerSizeMax} bytes`)
   const range = `bytes=${place.offset}-${place.offset + place.headerSizeMax - 1}`
-  const response = await fetch(`${gateway}/raw/${place.root}`, { headers: { range } })
+  const response = await gateways.get(`${gateways.urls[0]}/raw/${place.root}`, { range }, undefined, 'all')
   if (response.status !== 206)
     return refuse('upstream', 'upstream', `the root ${place.root} answered ${response.status}`)
-  const bytes = await bodyUpTo(response, place.headerSizeMax)
+  const bytes = await bodyUpTo(gateways, response, place.headerSizeMax)
   if (bytes === undefined) return refuse('forged', 'upstream', 'more bytes came than were requested')
   const header = parseItemHeader(bytes)
   if (header === 'more') return refuse('forged', 'upstream', 'the item header is cut off')
@@ -60,9 +64,13 @@ export async function judgeOfItem(
 }
 
 /** Undefined: the body is longer. What a server announces is not relied on. */
-async function bodyUpTo(response: Response, bytesMax: number): Promise<Uint8Array | undefined> {
+async function bodyUpTo(
+  servers: Gateways,
+  response: Response,
+  bytesMax: number,
+): Promise<Uint8Array | undefined> {
   const gathered = new Gathered(bytesMax)
-  for await (const piece of response.body ?? []) {
+  for await (const piece of servers.pieces(response, Number.POSITIVE_INFINITY)) {
     if (gathered.sizeBytes + piece.length > bytesMax) return undefined
     gathered.add(piece)
   }
@@ -70,12 +78,16 @@ async function bodyUpTo(response: Response, bytesMax: number): Promise<Uint8Arra
 }
 
 /** Judges a transaction: its header comes from a base-layer node, and must carry the id and the data root itself. */
-export async function judgeOfTransaction(node: string, id: Id): Promise<Judge | Refusal> {
-  const response = await fetch(`${node}/tx/${id}`)
+export async function judgeOfTransaction(nodes: Gateways, id: Id): Promise<Judge | Refusal> {
+  const [node] = nodes.urls
+  const response = await nodes.get(`${node}/tx/${id}`, {}, undefined, 'all')
   if (response.status !== 200) {
     return refuse('unknown', 'upstream', `the node ${node} answered ${response.status} for this transaction`)
   }
-  const tx = parseTransactionText(await response.text())
+  const body = await bodyUpTo(nodes, response, transactionMaxBytes)
+  if (body === undefined)
+    return refuse('forged', 'upstream', `the node ${node} sends more than a transaction`)
+  const tx = parseTransactionText(new TextDecoder().decode(body))
   if (isRefusal(tx)) return tx
   if (tx.id !== id) return refuse('forged', 'upstream', `the node answered with ${tx.id}`)
   const held = verifyTransaction(tx)

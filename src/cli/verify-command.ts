@@ -4,6 +4,7 @@ import { readClientConfig, trustedNodes } from '../../config/read.js'
 import { type SignedAnswer, verifyAnswer } from '../attest/verify-answer.js'
 import { type Vocabulary, vocabularies } from '../attest/vocabulary.js'
 import { networks } from '../client/client.js'
+import { Gateways } from '../client/fetch/gateways.js'
 import { encodeBase64url } from '../format/base64url.js'
 import { type Id, parseId } from '../format/id.js'
 import { isRefusal, type Refusal } from '../format/refusal.js'
@@ -35,6 +36,9 @@ Example:
 
 /** The embedded base-layer node, where it listens by default. */
 const devnetNode = 'http://127.0.0.1:1984'
+
+/** Characters of an error page that are shown. */
+const wordsMax = 200
 
 /** The arguments of the command line. */
 interface Question {
@@ -90,10 +94,20 @@ function readWords(words: readonly string[]): Question | { wrong: string } | und
 
 async function judged({ id, gateway, node }: Question): Promise<number> {
   const path = `/raw/${id}`
-  const response = await fetch(`${gateway}${path}`, { headers: { 'accept-encoding': 'identity' } })
+  // Each waits with patience for what is silent or slow, and reads no more than it needs.
+  const [gateways, nodes] = [gateway, node].map((url) => new Gateways({ gatewayUrls: [url] })) as [
+    Gateways,
+    Gateways,
+  ]
+  const response = await gateways.get(
+    `${gateway}${path}`,
+    { 'accept-encoding': 'identity' },
+    undefined,
+    'all',
+  )
   if (response.status !== 200 || response.body === null) {
     process.stderr.write(
-      `sluice verify: ${gateway} answered ${response.status}: ${oneLine((await response.text()).slice(0, 200))}\n`,
+      `sluice verify: ${gateway} answered ${response.status}: ${oneLine(await beginningOf(gateways, response))}\n`,
     )
     const isAbsent = response.status === 404 && !isUnsureAbsence(404, response.headers.get('retry-after'))
     return isAbsent ? exitCode.notFound : exitCode.failed
@@ -105,9 +119,12 @@ async function judged({ id, gateway, node }: Question): Promise<number> {
 
   const place = placeOf(header)
   const judge =
-    place === undefined ? await judgeOfTransaction(node, id) : await judgeOfItem(gateway, id, place)
+    place === undefined ? await judgeOfTransaction(nodes, id) : await judgeOfItem(gateways, id, place)
   if (isRefusal(judge)) report.say(contentFinding, judge)
-  const { digest, sizeBytes } = await read(response.body, isRefusal(judge) ? undefined : judge)
+  const { digest, sizeBytes } = await read(
+    gateways.pieces(response, Number.POSITIVE_INFINITY),
+    isRefusal(judge) ? undefined : judge,
+  )
   report.say('size', `${sizeBytes} bytes`)
   report.say('digest', digestAgrees(header, digest))
   if (!isRefusal(judge)) for (const [what, found] of judge.findings()) report.say(what, found)
@@ -135,8 +152,18 @@ function signedBy(answer: SignedAnswer): string | Refusal {
   return isRefusal(vouched) ? vouched : `by ${vouched.keyId}, over ${vouched.components.length} components`
 }
 
+/** As much of the words of an answer as is shown. */
+async function beginningOf(gateways: Gateways, response: Response): Promise<string> {
+  let text = ''
+  for await (const piece of gateways.pieces(response, Number.POSITIVE_INFINITY)) {
+    text += Buffer.from(piece).toString()
+    if (text.length >= wordsMax) break
+  }
+  return text.slice(0, wordsMax)
+}
+
 async function read(
-  body: ReadableStream<Uint8Array>,
+  body: AsyncIterable<Uint8Array>,
   judge: Judge | undefined,
 ): Promise<{ digest: Uint8Array; sizeBytes: number }> {
   const hash = createHash('sha256')

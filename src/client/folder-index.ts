@@ -5,7 +5,7 @@ import { ClientError } from './errors.js'
 import { runningHash } from './hash.js'
 import type { PayloadSource } from './payload.js'
 import { isProvenItem, type StatedItem } from './reuse-proof.js'
-import { boundedJson, boundedText, type FetchLike, RemoteService } from './service.js'
+import { type FetchLike, RemoteService } from './service.js'
 import type { TextTag } from './tags.js'
 
 /** What makes two files the same item: the bytes and all tags. */
@@ -161,6 +161,9 @@ export async function takenIds(
   return taken
 }
 
+/** How long a gateway may take for a page of items: without them the files are uploaded. */
+const pageMs = 60_000
+
 const stated = 'id signature anchor recipient block { height } owner { address key } tags { name value }'
 
 async function ownItems(
@@ -171,18 +174,14 @@ async function ownItems(
 ): Promise<readonly StatedItem[]> {
   const given = `first: 100, owners: ["${owner}"], ${filter}`
   const query = `{ transactions(${given}) { edges { node { ${stated} } } } }`
-  const response = await fetcher(`${gatewayUrl}/graphql`, {
+  const service = new RemoteService(gatewayUrl, fetcher, { tries: 1, answerMs: pageMs })
+  const { json } = await service.ask({
     method: 'POST',
+    path: '/graphql',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ query }),
+    accepted: [200],
   })
-  if (response.status !== 200) {
-    const { status } = response
-    throw new ClientError('unavailable', `${gatewayUrl} answered ${status}`, 'try another gateway', {
-      status,
-    })
-  }
-  const json = await boundedJson(await boundedText(response))
   if (typeof json !== 'object' || json === null)
     throw new ClientError('malformed-answer', `${gatewayUrl} sends no JSON`, 'try another gateway')
   const { data } = json as { data?: { transactions?: { edges: { node: StatedItem }[] } } }

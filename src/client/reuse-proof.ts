@@ -6,7 +6,7 @@ import { headOf, type QueriedNode, statedFields } from './fetch/item-head.js'
 import { hash256 } from './hash.js'
 import type { ItemFields } from './item-layout.js'
 import { isOwnersItem } from './item-proof.js'
-import type { FetchLike } from './service.js'
+import { type FetchLike, RemoteService } from './service.js'
 import { addressOfOwner } from './signer.js'
 import { packedForms, packTags, type TextTag } from './tags.js'
 
@@ -50,6 +50,9 @@ export async function isProvenItem(
   return false
 }
 
+/** How long a gateway may take for one head. */
+const headMs = 30_000
+
 type Header = ItemFields & { readonly signature: Uint8Array }
 
 /** One for each type of signature that its key may have; none where the gateway states no key or signature. */
@@ -67,7 +70,8 @@ function headersOf(item: StatedItem): Header[] {
 async function headerAt(gatewayUrl: string, { id }: StatedItem, fetcher: FetchLike): Promise<Header[]> {
   const gateways = new Gateways({ gatewayUrls: [gatewayUrl], fetch: fetcher })
   try {
-    const { headers } = await fetcher(`${gatewayUrl}/raw/${id}`, { method: 'HEAD' })
+    const service = new RemoteService(gatewayUrl, fetcher, { tries: 1, answerMs: headMs })
+    const { headers } = await service.ask({ method: 'HEAD', path: `/raw/${id}` })
     const header = await headOf({ gateways, gateway: gatewayUrl, id }, headers)
     return 'dataRoot' in header ? [] : [header]
   } catch (error) {

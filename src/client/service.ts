@@ -124,13 +124,15 @@ async function readAnswer(response: Response): Promise<ServiceAnswer> {
 }
 
 /** The body of an answer of at most 64 MiB. Throws `malformed-answer` where it is longer. */
-export async function boundedText({ headers, body }: Response): Promise<string> {
+async function boundedText({ headers, body }: Response): Promise<string> {
+  // An answer to HEAD has the length of what it has not.
+  if (body === null) return ''
   const decoder = new TextDecoder()
   let text = ''
   let came = Number(headers.get('content-length'))
   if (came <= answerBytesMax) came = 0
-  else await body?.cancel()
-  if (came === 0 && body !== null)
+  else await body.cancel()
+  if (came === 0)
     for await (const piece of streamPieces(body as ReadableStream<Uint8Array>)) {
       came += piece.length
       if (came > answerBytesMax) break
@@ -142,7 +144,7 @@ export async function boundedText({ headers, body }: Response): Promise<string> 
 }
 
 /** The value that an answer is JSON of; undefined where it is none, or has too many values. What counts them is rarely needed. */
-export async function boundedJson(text: string): Promise<unknown> {
+async function boundedJson(text: string): Promise<unknown> {
   if (text.length > briefMax) return (await import('../format/json.js')).parsedJson(text, answerBounds)
   try {
     return JSON.parse(text)

@@ -1,5 +1,8 @@
 /** `sluice verify` ends well only where the content was proven: a gateway that tells nothing to check it by proves nothing. */
 import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { type ServedAnswer, serving } from '../client/rig.js'
 import { signed } from '../devnet/posting.js'
@@ -51,4 +54,33 @@ t.test('a transaction of format 1', async (t) => {
     { json: { ...one.toJSON(), data_root: '' } },
   )
   t.match(outcome, { code: 4, out: /yes +transaction signature +format 1[\s\S]*NO +content/ })
+})
+
+t.test('answers without an end are not read to one', async (t) => {
+  const piece = Buffer.alloc(65_536, 'words of the gateway. ')
+  const sentMax = 256 * 2 ** 20
+  let sent = 0
+  const endless = async (response: ServerResponse, status: number): Promise<void> => {
+    response.writeHead(status)
+    while (!response.destroyed && sent < sentMax) {
+      sent += piece.length
+      if (!response.write(piece)) await Promise.race([once(response, 'drain'), once(response, 'close')])
+    }
+    response.end()
+  }
+  const server = createServer((request, response) => {
+    if (request.url?.startsWith('/raw/A') === true) void endless(response, 404)
+    else if (request.url?.startsWith('/tx/') === true) void endless(response, 200)
+    else response.end('content')
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const run = (id: string) => sluice(['verify', `${id.repeat(42)}A`, '--gateway', url, '--node', url])
+  t.match(await run('A'), { code: 3, err: /answered 404: words of the gateway/ })
+  t.ok(sent < 2 ** 25, `${sent} bytes of an error page`)
+  sent = 0
+  t.match(await run('B'), { code: 4, out: /NO +content +the node .* sends more than a transaction/ })
+  t.ok(sent < 2 ** 26, `${sent} bytes of a transaction`)
 })

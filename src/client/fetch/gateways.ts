@@ -97,12 +97,12 @@ export class Gateways {
     )
   }
 
-  /** One request. Rejects for every status that is not in `accepted`. */
+  /** One request. Rejects for every status that is not in `accepted`; `all`: each status is an answer. */
   async get(
     url: string,
     headers: Readonly<Record<string, string>> = {},
     signal?: AbortSignal,
-    accepted: readonly number[] = [200],
+    accepted: readonly number[] | 'all' = [200],
     post?: string,
   ): Promise<Response> {
     throwIfAborted(signal)
@@ -120,7 +120,7 @@ export class Gateways {
     } finally {
       patience.end()
     }
-    if (accepted.includes(response.status)) return response
+    if (accepted === 'all' || accepted.includes(response.status)) return response
     await response.body?.cancel()
     throw refused(url, response)
   }
