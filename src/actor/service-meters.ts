@@ -48,7 +48,8 @@ export const serviceMeters: readonly MeterRow[] = [
   {
     name: 'upload_bundles_unseen',
     kind: 'gauge',
-    help: 'Bundles deep in the chain whose data no node has shown: their chunks are sent again.',
+    help: 'Bundles deep in the chain whose data no node has shown: nodes deny it, do not answer, or do not take it again.',
+    labels: { why: ['missing', 'silent', 'untaken'] },
   },
   {
     name: 'upload_bundles_total',

@@ -10,11 +10,14 @@ const help = `sluice uploads: what was uploaded, on its way into the chain
 
 Usage: sluice uploads status [ID] [--upload URL]
        sluice uploads repack ID [--upload URL]
-       sluice uploads reseed ID [--upload URL]
+       sluice uploads reseed ID|all [--upload URL]
+       sluice uploads trust ID|all [--upload URL]
 
   status    the whole service, or an item, or a bundle: its state, and what it waits for; JSON
   repack    gives a bundle up, so that its items are packed into another; or has an item that was given up packed again
-  reseed    sends the chunks of a bundle once more
+  reseed    sends the chunks of a bundle once more; all: of all bundles whose data no node shows
+  trust     takes a bundle deep in the chain for permanent though no node shows its data, or all such bundles: look at it
+            elsewhere before, because its bytes are removed here an hour later
   --upload  the upload service, which must run with the same settings; http://127.0.0.1:UPLOAD_PORT (3001)
 
 ID names an item or a bundle. Ends with code 0, with 2 on wrong arguments, 3 where there is no such item, 5 where the service
@@ -35,7 +38,9 @@ export async function uploadsCommand(words: readonly string[]): Promise<number> 
   const [what = '', id, ...more] = positionals
   const order = orderOf(what, id)
   if (order === undefined || more.length > 0) {
-    process.stderr.write('sluice uploads: give status, repack ID or reseed ID; see sluice uploads --help\n')
+    process.stderr.write(
+      'sluice uploads: give status, repack ID, reseed ID or trust ID; see sluice uploads --help\n',
+    )
     return exitCode.usage
   }
   const config = readConfig()
@@ -68,6 +73,6 @@ export async function uploadsCommand(words: readonly string[]): Promise<number> 
 function orderOf(what: string, id: string | undefined) {
   if (what === 'status')
     return { method: 'GET', path: id === undefined ? 'uploads' : `uploads/${encodeURIComponent(id)}` }
-  if ((what !== 'repack' && what !== 'reseed') || id === undefined) return undefined
+  if (!['repack', 'reseed', 'trust'].includes(what) || id === undefined) return undefined
   return { method: 'POST', path: `uploads-${what}/${encodeURIComponent(id)}` }
 }

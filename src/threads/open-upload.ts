@@ -15,7 +15,7 @@ import { adminRoute } from '../routes/admin/admin-route.js'
 import { uploadOrders } from '../routes/admin/service-orders.js'
 import { serviceMetricsRoutes } from '../routes/service-metrics.js'
 import { serviceHost } from '../serving/service-host.js'
-import { Bundles } from '../upload/bundling/bundle-records.js'
+import { Bundles, unseenWarnings } from '../upload/bundling/bundle-records.js'
 import { Bundler } from '../upload/bundling/bundler.js'
 import { serviceInfo, servicePage } from '../upload/calls/service-page.js'
 import { uploadHostRoutes } from '../upload/calls/upload-call.js'
@@ -55,6 +55,7 @@ interface UploadParts {
   readonly tools: UploadTools
   readonly records: UploadRecords
   readonly accepting: UploadAccepting
+  readonly bundles: Bundles
   readonly diskRoom: DiskRoom
   readonly clients: Clients
   /** Wallets whose items are refused. */
@@ -86,6 +87,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
     tools,
     records,
     accepting,
+    bundles: new Bundles(records.uploads.environment, records.uploads),
     diskRoom: new DiskRoom(logFolder, freeMinBytes, systemClock),
     // Its keys name no bucket: any secret will do.
     clients: new Clients(clientsOf(settings), { low: 0, high: 0 }),
@@ -183,6 +185,7 @@ function openEndpoints(parts: UploadParts): UploadEndpoints {
     ...(service === undefined ? {} : { service }),
     noRoomFor: (bytes = 0) => diskRoom.noRoomFor(bytes),
     storeRefusal: () => accepting.stored?.refusal,
+    warnings: () => unseenWarnings(parts.bundles),
     disk: diskRoom,
     itemMaxBytes: shown.itemMaxBytes,
     blockedOwners,
@@ -227,7 +230,7 @@ function openWitnesses({ nodes, settings }: UploadGiven): DataWitnesses {
 
 /** Puts accepted items into bundles, and sees them into blocks; in a sandbox, removes them after some days. */
 function openBundling(parts: UploadParts, { open }: UploadEndpoints): Bundling {
-  const { given, tools, records, accepting, address } = parts
+  const { given, tools, records, accepting, address, bundles } = parts
   const { settings, ports } = given
   const { log, meters, modulus } = tools
   const { uploads, pools, news, webhooks, itemLog } = records
@@ -237,7 +240,6 @@ function openBundling(parts: UploadParts, { open }: UploadEndpoints): Bundling {
   const broadcast = openBroadcast(given)
   const witnesses = openWitnesses(given)
   const ingest = ports.ingest && addressOf<IngestRequest, IngestReply>(ports.ingest, uploadMailboxMax)
-  const bundles = new Bundles(uploads.environment, uploads)
   const bundler = new Bundler({
     meters,
     isIdle: sandbox !== undefined,

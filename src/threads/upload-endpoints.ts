@@ -55,6 +55,8 @@ export interface UploadEndpointsParts {
   readonly noRoomFor: (bytes?: number) => UploadAnswer | undefined
   /** Why the object store takes no uploads; undefined: it does, or is not waited for. */
   readonly storeRefusal?: () => Refusal | undefined
+  /** What does not get on, although uploads are taken. */
+  readonly warnings?: () => readonly string[]
   readonly disk: RoomBounds['disk']
   readonly itemMaxBytes: number
   readonly blockedOwners: ReadonlySet<string>
@@ -171,8 +173,17 @@ function routesOf(
   const { uploads, pools, credits, usdc, clients, clock, startedMs, height, noRoomFor, page, info } = parts
   const { storeRefusal = () => undefined } = parts
   const asking = credits === undefined ? {} : { credits }
+  const warning = parts.warnings === undefined ? {} : { warnings: parts.warnings }
   const turns = new TimedTurns(questionTurns, clock)
-  const health = new UploadHealth({ clock, startedMs, height, noRoomFor, storeRefusal, ...asking })
+  const health = new UploadHealth({
+    clock,
+    startedMs,
+    height,
+    noRoomFor,
+    storeRefusal,
+    ...warning,
+    ...asking,
+  })
   return [
     ...multipartRoutes(multipart, clients),
     ...usdcUploadRoutes({

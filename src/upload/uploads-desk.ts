@@ -3,7 +3,7 @@ import type { Meters } from '../actor/meter.js'
 import type { Chain } from '../chain/chain.js'
 import { type Id, parseId } from '../format/id.js'
 import { isRefusal } from '../format/refusal.js'
-import { type BundleRecord, type Bundles, summaryOf } from './bundling/bundle-records.js'
+import { type BundleRecord, type Bundles, summaryOf, unshownReasons } from './bundling/bundle-records.js'
 import type { Bundler } from './bundling/bundler.js'
 import type { OpenUploads } from './parts/open-uploads.js'
 import type { FreePools } from './records/free-pools.js'
@@ -12,7 +12,7 @@ import type { AcceptedItem, Uploads } from './records/uploads.js'
 export interface DeskParts {
   readonly uploads: Uploads
   readonly bundles: Bundles
-  readonly bundler: Pick<Bundler, 'betweenRounds' | 'repack'>
+  readonly bundler: Pick<Bundler, 'betweenRounds' | 'repack' | 'trust'>
   readonly open: OpenUploads
   readonly pools: FreePools
   readonly chain: Pick<Chain, 'balance'>
@@ -24,6 +24,8 @@ export interface DeskParts {
 }
 
 const shownMax = 50
+/** The word for all bundles whose data no node shows. */
+const all = 'all'
 const lookEveryMs = 5000
 const walletEveryMs = 60_000
 const states = ['packed', 'posted', 'seeded'] as const
@@ -82,7 +84,9 @@ export class UploadsDesk {
     meters.of('upload_bundle_oldest_seconds').set(age(oldest))
     const failures = underWay.map(({ attempts, unseen = 0 }) => Math.max(attempts, unseen))
     meters.of('upload_bundle_failures_max').set(Math.max(0, ...failures))
-    meters.of('upload_bundles_unseen').set(underWay.filter(({ unseen }) => unseen !== undefined).length)
+    const unshown = bundles.unshown()
+    for (const why of unshownReasons)
+      meters.of('upload_bundles_unseen', { why }).set(unshown.filter((one) => one.unshown === why).length)
     const parts = open.listed(0)
     meters.of('upload_parts_open').set(parts.open)
     meters.of('upload_parts_bytes').set(parts.bytes)
@@ -108,9 +112,16 @@ export class UploadsDesk {
       },
       open: open.listed(shownMax),
       bundles: this.parts.bundles.recent,
+      unseen: this.#unseen(),
       wallet: { address, ...this.#wallet },
       free: { rules: pools.rules, ...(await pools.listed(10)) },
     }
+  }
+
+  /** Bundles deep in the chain whose data no node shows: how many, and the oldest. */
+  #unseen(): object {
+    const unseen = this.parts.bundles.unshown().sort((one, other) => one.createdMs - other.createdMs)
+    return { count: unseen.length, bundles: unseen.slice(0, shownMax) }
   }
 
   /** An item or a bundle by its id; undefined where there is neither. */
@@ -144,10 +155,16 @@ export class UploadsDesk {
     })
   }
 
-  /** Sends the chunks of a bundle once more. */
+  /** Sends the chunks of a bundle once more; `all`: those of all bundles whose data no node shows. */
   reseed(text: string): Promise<DeskOutcome> {
     return this.parts.bundler.betweenRounds(() => {
       const { bundles, clock } = this.parts
+      if (text === all) {
+        const waiting = this.#allUnseen()
+        for (const { missing: _, resentTo: __, ...bundle } of waiting)
+          bundles.put({ ...bundle, state: 'posted', attempts: 0, dueMs: clock.now() })
+        return { done: `The chunks of ${waiting.length} bundles are sent again, one after the other` }
+      }
       const found = this.#found(text)
       if ('refused' in found) return found
       const { bundle } = found
@@ -155,9 +172,27 @@ export class UploadsDesk {
       if (bundle.released === true) return { refused: 'The bytes of the bundle are not kept here any more' }
       if (bundle.state !== 'seeded' && bundle.state !== 'posted')
         return { refused: `The bundle is ${bundle.state}` }
-      bundles.put({ ...bundle, state: 'posted', attempts: 0, dueMs: clock.now() })
+      const { missing: _, resentTo: __, ...record } = bundle
+      bundles.put({ ...record, state: 'posted', attempts: 0, dueMs: clock.now() })
       return { done: 'The chunks of the bundle are sent again' }
     })
+  }
+
+  /** Takes a bundle for permanent though no node shows its data; `all`: all of which that is so. */
+  trust(text: string): Promise<DeskOutcome> {
+    return this.parts.bundler.betweenRounds(() => {
+      const found = text === all ? undefined : this.#found(text)
+      if (found !== undefined && 'refused' in found) return found
+      if (found !== undefined && found.bundle?.unshown === undefined)
+        return { refused: 'No bundle of it waits for nodes to show its data' }
+      const bundles = found?.bundle === undefined ? this.#allUnseen() : [found.bundle]
+      for (const bundle of bundles) this.parts.bundler.trust(bundle)
+      return { done: `${bundles.length} bundles are permanent: their bytes are removed here in an hour` }
+    })
+  }
+
+  #allUnseen(): BundleRecord[] {
+    return this.parts.bundles.unshown().map(({ id }) => this.parts.bundles.known(id))
   }
 
   #found(

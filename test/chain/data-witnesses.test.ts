@@ -1,6 +1,6 @@
 /** Whether nodes have the data of a transaction is what their chunks prove, not what they state. */
 import t, { type Test } from 'tap'
-import { systemClock } from '../../src/actor/clock.js'
+import { type Clock, systemClock } from '../../src/actor/clock.js'
 import { type DataWish, DataWitnesses } from '../../src/chain/data-witnesses.js'
 import { encodeBase64url } from '../../src/format/base64url.js'
 import { chunkSizeMax } from '../../src/format/chunk.js'
@@ -41,22 +41,51 @@ async function nodeOf(
 
 const silent = (t: Test) => nodeThat(t, (_, response) => response.writeHead(500).end())
 
-function look(t: Test, urls: readonly string[], wish: Partial<DataWish> = {}) {
-  const witnesses = new DataWitnesses(urls, { ...patient, nodes: urls }, systemClock)
+const all = { seen: offsets, missing: [] }
+
+function witnessesOf(t: Test, urls: readonly string[], clock: Clock = systemClock) {
+  const witnesses = new DataWitnesses(urls, { ...patient, nodes: urls }, clock)
   t.teardown(() => witnesses.close())
   const dataRoot = chunks[0]?.dataRoot ?? new Uint8Array(32)
-  const whole = { id, dataRoot, sizeBytes, offsets, last: new Set<string>(), ...wish }
-  return witnesses.look(whole, new AbortController().signal)
+  return (wish: Partial<DataWish> = {}) => {
+    const whole = { id, dataRoot, sizeBytes, offsets, last: new Set<string>(), ...wish }
+    return witnesses.look(whole, new AbortController().signal)
+  }
+}
+
+function look(t: Test, urls: readonly string[], wish: Partial<DataWish> = {}) {
+  return witnessesOf(t, urls)(wish)
+}
+
+/** A clock whose timers of ten seconds end when the test says so. */
+class LateClock {
+  now = systemClock.now
+  every = systemClock.every
+  #aheadMs = 0
+  readonly #late = new Set<() => void>()
+  monotonic = (): number => systemClock.monotonic() + this.#aheadMs
+  after = (ms: number, act: () => void): { cancel: () => void } => {
+    if (ms !== 10_000) return systemClock.after(ms, act)
+    this.#late.add(act)
+    return { cancel: () => void this.#late.delete(act) }
+  }
+  tenSeconds(): void {
+    this.#aheadMs += 10_000
+    for (const act of this.#late) act()
+  }
 }
 
 t.test('chunks that prove are seen, whichever nodes have them', async (t) => {
   const [one, other] = [await nodeOf(t, [0, 2]), await nodeOf(t, [1, 3], 5001)]
-  t.equal(await look(t, [(await nodeOf(t)).url]), 'seen')
-  t.equal(await look(t, [one.url]), 'missing')
-  t.equal(await look(t, [one.url, other.url]), 'seen')
-  t.equal(
+  t.strictSame(await look(t, [(await nodeOf(t)).url]), all)
+  t.strictSame(await look(t, [one.url]), {
+    seen: [offsets[1], offsets[3]],
+    missing: [offsets[0], offsets[2]],
+  })
+  t.strictSame(await look(t, [one.url, other.url]), all)
+  t.strictSame(
     await look(t, [(await silent(t)).url, (await nodeOf(t)).url]),
-    'seen',
+    all,
     'a node that fails is passed',
   )
 })
@@ -66,20 +95,51 @@ t.test('what does not prove is missing', async (t) => {
     chunk[100] = (chunk[100] ?? 0) ^ 1
     return chunk
   })
-  t.equal(await look(t, [wrong.url]), 'missing')
-  t.equal(await look(t, [wrong.url, (await nodeOf(t)).url]), 'seen')
-  t.equal(await look(t, [(await nodeThat(t, (_, response) => response.writeHead(404).end())).url]), 'missing')
+  const none = { seen: [], missing: offsets }
+  t.strictSame(await look(t, [wrong.url]), none)
+  t.strictSame(await look(t, [wrong.url, (await nodeOf(t)).url]), all)
+  t.strictSame(await look(t, [(await nodeThat(t, (_, response) => response.writeHead(404).end())).url]), none)
 })
 
 t.test('nodes that do not answer say nothing', async (t) => {
-  t.match(await look(t, [(await silent(t)).url]), { refused: 'upstream' })
-  t.equal(await look(t, [(await silent(t)).url, (await nodeOf(t, [3])).url]), 'missing')
+  t.match(await look(t, [(await silent(t)).url]), { seen: [], missing: [], refusal: { refused: 'upstream' } })
+  t.match(await look(t, [(await silent(t)).url, (await nodeOf(t, [3])).url]), { missing: [offsets[3]] })
 })
 
 t.test('who took the chunks comes behind the others', async (t) => {
   const [taker, other] = [await nodeOf(t), await nodeOf(t)]
-  t.equal(await look(t, [taker.url, other.url], { last: new Set([taker.url]) }), 'seen')
+  const last = new Set([taker.url])
+  t.strictSame(await look(t, [taker.url, other.url], { last }), all)
   t.strictSame(taker.requested, [])
   const lacking = await nodeOf(t, [0, 1, 2, 3])
-  t.equal(await look(t, [taker.url, lacking.url], { last: new Set([taker.url]) }), 'seen')
+  t.strictSame(await look(t, [taker.url, lacking.url], { last }), all)
+})
+
+t.test('a node that does not answer costs its time once, and comes last afterwards', async (t) => {
+  const clock = new LateClock()
+  const hung = await nodeThat(t, () => clock.tenSeconds())
+  const well = await nodeOf(t)
+  const lookAgain = witnessesOf(t, [hung.url, well.url], clock)
+  t.strictSame(await lookAgain(), all)
+  t.equal(hung.requested.length, 1)
+  t.strictSame(await lookAgain(), all)
+  t.equal(hung.requested.length, 1, 'the others are queried first')
+})
+
+t.test('a node that hangs takes nothing back of what was seen', async (t) => {
+  const clock = new LateClock()
+  const well = await nodeOf(t)
+  const hangs = await nodeThat(t, async (request, response) => {
+    if (request.url?.startsWith('/chunk') === true && hangs.requested.length > 4) {
+      clock.tenSeconds()
+      return
+    }
+    const answer = await fetch(`${well.url}${request.url}`)
+    response.writeHead(answer.status).end(Buffer.from(await answer.arrayBuffer()))
+  })
+  const seen = await witnessesOf(t, [hangs.url], clock)()
+  t.match(seen, { missing: [], refusal: { refused: 'late', message: /10 s/ } })
+  t.ok(seen.seen.length > 0 && seen.seen.length < offsets.length)
+  const rest = offsets.filter((offset) => !seen.seen.includes(offset))
+  t.strictSame(await look(t, [well.url], { offsets: rest }), { seen: rest, missing: [] })
 })

@@ -66,6 +66,7 @@ t.test('an operator sees uploads on their way, and has them packed and seeded ag
     items: { kept: 1, waiting: 0 },
     open: { open: 1, bytes: 5000, uploads: [{ protocol: 'resumable', state: 'open', bytes: 5000 }] },
     bundles: [{ id: bundle.id, items: 1 }],
+    unseen: { count: 0, bundles: [] },
     wallet: { address: /^[\w-]{43}$/ },
     free: { known: 1 },
   })
@@ -82,6 +83,9 @@ t.test('an operator sees uploads on their way, and has them packed and seeded ag
     const { json } = await answerOf(`${upload}/admin/uploads/${bundle.id}`)
     return (json.bundle as Json).state === 'seeded'
   })
+  t.match(await command('trust', id), { code: 1, err: /No bundle of it waits/ })
+  t.match(await command('trust', 'all'), { code: 0, out: /^0 bundles/ })
+  t.match(await command('reseed', 'all'), { code: 0, out: /0 bundles are sent again/ })
   t.match(await command('repack', bundle.id), { code: 0, out: /1 items of the bundle wait/ })
   const next = await eventually('the item is in another bundle', async () => {
     const { json } = await answerOf(`${upload}/admin/uploads/${id}`)

@@ -155,6 +155,7 @@ t.test('the upload service is as it says', { skip }, async (t) => {
     [404, 'GET', '/admin/uploads/nobody', undefined, operator],
     [404, 'POST', `/admin/uploads-repack/${'A'.repeat(43)}`, undefined, operator],
     [200, 'POST', `/admin/uploads-reseed/${carrier}`, undefined, operator],
+    [409, 'POST', `/admin/uploads-trust/${carrier}`, undefined, operator],
     [200, 'POST', `/admin/uploads-repack/${carrier}`, undefined, operator],
   ])
 })

@@ -26,7 +26,7 @@ const bundle = formOf(
     attempts: wholeForm,
     dueMs: wholeForm,
   },
-  { reason: textForm, height: wholeForm },
+  { reason: textForm, height: wholeForm, unshown: { enum: ['missing', 'silent', 'untaken'] } },
 )
 const item = formOf(
   {
@@ -70,6 +70,7 @@ export const uploadForms = {
       }),
       open: formOf({ open: wholeForm, bytes: wholeForm, uploads: listOf(openUpload) }),
       bundles: listOf(bundle),
+      unseen: formOf({ count: wholeForm, bundles: listOf(bundle) }),
       wallet: formOf({ address: idText }, { winston: amount, atMs: wholeForm }),
       free: formOf({
         rules: anyObject,
@@ -82,6 +83,7 @@ export const uploadForms = {
   one: { gives: formOf({}, { item, bundle: anyObject }) },
   repack: done,
   reseed: done,
+  trust: done,
 } as const satisfies Readonly<Record<string, Shape>>
 
 export const creditForms = {

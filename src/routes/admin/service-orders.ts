@@ -9,6 +9,7 @@ export interface UploadsDeskLike {
   one(id: string): object | undefined
   repack(id: string): Promise<Outcome>
   reseed(id: string): Promise<Outcome>
+  trust(id: string): Promise<Outcome>
 }
 
 /** The same of the payment service. */
@@ -58,9 +59,17 @@ const uploadShapes = {
     method: 'POST',
     path: 'uploads-reseed/',
     rest: 'id',
-    summary: 'Sends the chunks of a bundle once more',
+    summary: 'Sends the chunks of a bundle once more; `all`: of all whose data no node shows',
     statuses: [200, 404, 409],
     shape: uploadForms.reseed,
+  },
+  trust: {
+    method: 'POST',
+    path: 'uploads-trust/',
+    rest: 'id',
+    summary: 'Takes a bundle for permanent though no node shows its data; `all`: all such bundles',
+    statuses: [200, 404, 409],
+    shape: uploadForms.trust,
   },
 } as const satisfies Record<keyof UploadsDeskLike, OrderShape>
 
@@ -107,6 +116,7 @@ export function uploadOrders(desk: UploadsDeskLike): Order[] {
     { ...uploadShapes.one, act: ({ rest }) => found(desk.one(rest)) },
     { ...uploadShapes.repack, act: async ({ rest }) => answerOfOutcome(await desk.repack(rest)) },
     { ...uploadShapes.reseed, act: async ({ rest }) => answerOfOutcome(await desk.reseed(rest)) },
+    { ...uploadShapes.trust, act: async ({ rest }) => answerOfOutcome(await desk.trust(rest)) },
   ]
 }
 

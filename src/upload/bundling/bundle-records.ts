@@ -36,11 +36,23 @@ export interface BundleRecord {
   readonly takenBy?: readonly string[]
   /** Looks in a row at which no node showed its data, though it was deep enough. */
   readonly unseen?: number
+  /** Why it is not permanent, though it is deep enough. */
+  readonly unshown?: Unshown
+  /** Numbers of the chunks that are to be sent again; absent: all, or none. At most as many as are read back of a bundle. */
+  readonly missing?: readonly number[]
+  /** Where not all of them were sent again: those before this one were. */
+  readonly resentTo?: number
   /** Nodes have shown its data. */
   readonly isSeen?: true
   /** Permanent, and the bytes of its items are not kept here any more. */
   readonly released?: true
 }
+
+/**
+ * Nodes deny that they have some of its data (`missing`), do not answer (`silent`), or do not take what is sent again (`untaken`).
+ */
+export const unshownReasons = ['missing', 'silent', 'untaken'] as const
+export type Unshown = (typeof unshownReasons)[number]
 
 /** A record without what only the bundler needs; `items`: how many. */
 export type BundleSummary = Omit<BundleRecord, 'transaction' | 'items'> & { readonly items: number }
@@ -102,6 +114,16 @@ export class Bundles {
   /** Those with which something is still to be done: not dropped, and their items are kept here. */
   open(): BundleSummary[] {
     return [...this.#open.values()]
+  }
+
+  /** Those that are deep enough in the chain, and wait for nodes to show their data. */
+  unshown(): BundleSummary[] {
+    return this.open().filter(({ unshown }) => unshown !== undefined)
+  }
+
+  /** Undefined: it is not open. */
+  stateOf(id: Id): BundleSummary['state'] | undefined {
+    return this.#open.get(id)?.state
   }
 
   /** It is not looked at before. In memory alone: a restart looks at once. */
@@ -185,6 +207,18 @@ export class Bundles {
     })
     this.#note(record)
   }
+}
+
+/** What the health check says of bundles that wait for nodes to show their data. */
+export function unseenWarnings(bundles: Pick<Bundles, 'unshown'>): string[] {
+  const waiting = bundles.unshown()
+  if (waiting.length === 0) return []
+  const counts = unshownReasons.map(
+    (why) => `${waiting.filter(({ unshown }) => unshown === why).length} ${why}`,
+  )
+  return [
+    `${waiting.length} bundles are deep in the chain, and nodes do not show their data: ${counts.join(', ')}`,
+  ]
 }
 
 function isOpen({ state, released }: BundleRecord): boolean {

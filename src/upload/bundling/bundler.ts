@@ -12,10 +12,10 @@ import type { AcceptedItem } from '../records/uploads.js'
 import { BundleData } from './bundle-data.js'
 import { type BundleRecord, type BundleSummary, summaryOf } from './bundle-records.js'
 import type { BundlerParts } from './bundler-parts.js'
-import { againMaxMs, isFirstSending, isSending, isStepDue } from './due.js'
+import { againMaxMs, isFirstSending, isResending, isSending, isStepDue } from './due.js'
 import { NextBundle } from './next-bundle.js'
-import { unseenWaitMs } from './read-back.js'
 import { ReadableData } from './readable-data.js'
+import { Resending } from './resending.js'
 import { SeededBundles } from './seeded-bundles.js'
 import { postChunks } from './seeding.js'
 
@@ -30,8 +30,10 @@ const againMs = 1000
 /** Longest pause before items of bundles that were given up are packed again. */
 const packAgainMaxMs = 1_800_000
 const stepsMax = 20
-/** Attempts to read all items of a bundle that was posted, some 15 seconds. */
+/** Attempts to read all items of a bundle that was posted, some 15 seconds; or looks at which nobody showed its data. */
 const damagedAttempts = 4
+/** Chunks that are posted at once. */
+const chunksAtOnce = 4
 
 /** Brings accepted items onto the chain. Every step is on disk before the next begins; whatever fails is tried again. */
 export class Bundler {
@@ -45,6 +47,7 @@ export class Bundler {
   readonly #orders: (() => void)[] = []
   readonly #next: NextBundle
   readonly #seeded: SeededBundles
+  readonly #resending: Resending
   readonly #readable: ReadableData
   /** Nothing is packed while it is on. Bundles that nodes refuse one after the other make it longer. */
   readonly #packing: Backoff
@@ -59,6 +62,7 @@ export class Bundler {
     this.#next = new NextBundle(parts.uploads, parts.rules, parts.clock)
     this.#seeded = new SeededBundles(parts, (bundle, reason) => this.#giveUp(bundle, reason))
     this.#readable = new ReadableData(parts)
+    this.#resending = new Resending(parts, this.#readable, (bundle, items) => this.#damaged(bundle, items))
   }
 
   #count(outcome: 'packed' | 'dropped'): void {
@@ -85,6 +89,11 @@ export class Bundler {
     this.#packMore()
   }
 
+  /** It counts as permanent, though the nodes of this service do not show its data. */
+  trust(bundle: BundleRecord): void {
+    this.#seeded.trust(bundle)
+  }
+
   /** The next bundle waits for nothing. */
   #packMore(): void {
     this.#packing.well()
@@ -106,7 +115,7 @@ export class Bundler {
   async close(): Promise<void> {
     this.#isClosed = true
     this.#timer?.cancel()
-    await Promise.all([this.#running, this.#seeded.close()])
+    await Promise.all([this.#running, this.#seeded.close(), this.#resending.close()])
   }
 
   #startRound(): void {
@@ -131,7 +140,7 @@ export class Bundler {
     for (const act of this.#orders.splice(0)) act()
     if (this.parts.isIdle === true) return
     const due = bundles.open().filter((bundle) => isStepDue(bundle, clock.now(), rules.lookMs))
-    for (const bundle of due.filter(isSending)) {
+    for (const bundle of due.filter((one) => isSending(one) && !isResending(one))) {
       if (this.#isClosed) return
       await this.#step(bundle)
     }
@@ -141,6 +150,7 @@ export class Bundler {
     const failed = (await Promise.allSettled(looks)).find(({ status }) => status === 'rejected')
     if (failed?.status === 'rejected') throw failed.reason
     if (bundles.open().filter(isFirstSending).length < openMax && !this.#isClosed) await this.#pack()
+    this.#resending.begin(due.filter(isResending))
     const isBusy = uploads.waiting > 0 || bundles.open().length > 0
     this.#schedule(isBusy ? rules.everyMs : Math.max(rules.everyMs, idleEveryMs))
   }
@@ -252,11 +262,9 @@ export class Bundler {
     await this.#step(summaryOf(record))
   }
 
-  #advance(bundle: BundleRecord, state: BundleRecord['state'], dueMs = this.parts.clock.now()): void {
-    const { reason, ...rest } = bundle
-    // What nobody showed is still to be seen.
-    const kept = bundle.unseen === undefined || reason === undefined ? {} : { reason }
-    this.parts.bundles.put({ ...rest, ...kept, state, attempts: 0, dueMs })
+  #advance(bundle: BundleRecord, state: BundleRecord['state']): void {
+    const { reason: _, ...rest } = bundle
+    this.parts.bundles.put({ ...rest, state, attempts: 0, dueMs: this.parts.clock.now() })
   }
 
   async #post(bundle: BundleRecord): Promise<Refusal | undefined> {
@@ -305,18 +313,22 @@ export class Bundler {
   }
 
   async #seed(bundle: BundleRecord): Promise<Refusal | undefined> {
-    const { uploads, logFolder, clock, rules } = this.parts
+    const { uploads, logFolder, broadcast } = this.parts
     const items = bundle.items.flatMap((id) => uploads.find(id) ?? [])
     const data = new BundleData(items, logFolder)
     const tree = this.#trees.get(bundle.id) ?? (await this.#readable.tree(data, items))
     // What fails may be due to the bytes: the next attempt compares them.
     this.#trees.delete(bundle.id)
     if (tree === undefined) return this.#damaged(bundle, items)
-    const takers = await postChunks(data, tree, this.parts.broadcast, () => this.#isClosed)
+    const takers = await postChunks(data, tree, {
+      broadcast,
+      atOnce: chunksAtOnce,
+      isOver: () => this.#isClosed,
+      isWanted: () => true,
+    })
     if (isRefusal(takers) || this.#isClosed) return isRefusal(takers) ? takers : undefined
-    const waitMs = unseenWaitMs(bundle.unseen ?? 0, rules.lookMs)
     const takenBy = [...new Set([...(bundle.takenBy ?? []), ...takers])]
-    this.#advance({ ...bundle, takenBy }, 'seeded', clock.now() + waitMs)
+    this.#advance({ ...bundle, takenBy }, 'seeded')
     return undefined
   }
 
@@ -324,7 +336,8 @@ export class Bundler {
   #damaged(bundle: BundleRecord, items: readonly AcceptedItem[]): Refusal | undefined {
     const lost = items.filter(({ id }) => this.parts.uploads.unreadable.has(id)).length
     const reason = `${lost} of its items cannot be read`
-    if (lost === 0 || bundle.attempts < damagedAttempts) return refuse('busy', 'self', reason)
+    if (lost === 0 || Math.max(bundle.attempts, bundle.unseen ?? 0) < damagedAttempts)
+      return refuse('busy', 'self', reason)
     this.#drop(bundle, reason, false)
     return undefined
   }

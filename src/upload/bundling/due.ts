@@ -24,6 +24,11 @@ export function isSending({ state }: Pick<BundleSummary, 'state'>): boolean {
   return state === 'packed' || state === 'posted'
 }
 
+/** It is deep in the chain, nobody shows its data, and that is sent again. */
+export function isResending({ state, unshown, unseen }: BundleSummary): boolean {
+  return state === 'posted' && (unshown ?? unseen) !== undefined
+}
+
 /** The same, and it is in no block yet, as far as is known. */
 export function isFirstSending(bundle: Pick<BundleSummary, 'state' | 'height'>): boolean {
   return isSending(bundle) && bundle.height === undefined

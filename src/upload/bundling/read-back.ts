@@ -1,19 +1,24 @@
 import type { Clock } from '../../actor/clock.js'
-import type { DataSeen, DataWish, DataWitnesses } from '../../chain/data-witnesses.js'
+import type { DataWish, DataWitnesses } from '../../chain/data-witnesses.js'
 import { decodeBase64url } from '../../format/base64url.js'
 import { chunkSizeMax } from '../../format/chunk.js'
 import type { Id } from '../../format/id.js'
-import { refuse } from '../../format/refusal.js'
+import { type Refusal, refuse } from '../../format/refusal.js'
 import type { BundleRecord } from './bundle-records.js'
 
 /** Chunks that are read of one bundle. */
 const readsMax = 64
 /** Bundles whose data is read at once; each takes the memory of one chunk. */
 const looksMax = 4
-/** After so long a look is given up: the nodes count as silent. */
+/** Of these, bundles that were looked at in vain: others do not wait for them. */
+const looksAgainMax = 2
+/** After so long a look pauses, and others have their turns. */
 const lookMaxMs = 300_000
+/** Bundles of which it is kept what was seen. */
+const sightsMax = 1024
+const tooSlow = refuse('late', 'self', 'nodes are too slow to show its data')
 /** The longest pause between two looks at a bundle whose data nobody showed. */
-export const unseenMaxMs = 3_600_000
+export const unseenMaxMs = 6 * 3_600_000
 
 /** How long after `times` looks that found nothing the next one is, where a usual pause is `lookMs`. */
 export function unseenWaitMs(times: number, lookMs: number): number {
@@ -41,12 +46,32 @@ export interface ReadBackParts {
 }
 
 /**
+ * What nodes have shown of the data of a bundle. `missing`: the numbers of chunks that nobody shows; undefined: it is not known
+ * which, because not all were read. A refusal: nodes did not answer.
+ */
+export type ShownData = 'seen' | { readonly missing: readonly number[] | undefined } | Refusal
+
+/** What is known of one bundle. */
+interface Sight {
+  readonly sizeBytes: number
+  /** Positions that are neither seen nor missing. */
+  left: readonly number[]
+  missing: number[]
+  isRunning: boolean
+  /** What the last look has shown, until it is taken. */
+  outcome: ShownData | undefined
+}
+
+/**
  * Whether nodes show the data of bundles, as they show it to everybody: with proofs, and where several are configured first of
- * those that did not take it from here. Looks go on beside the rounds of the bundler, because nodes may be slow.
+ * those that did not take it from here. Looks go on beside the rounds of the bundler, because nodes may be slow. What was seen is
+ * kept, and the next look goes on with the rest.
  */
 export class ReadBack {
-  readonly #looks = new Map<Id, { seen?: DataSeen }>()
+  /** The longest known first. */
+  readonly #sights = new Map<Id, Sight>()
   readonly #running = new Set<Promise<void>>()
+  #again = 0
   readonly #abort = new AbortController()
 
   constructor(private readonly parts: ReadBackParts) {}
@@ -57,42 +82,91 @@ export class ReadBack {
   }
 
   /** What a look at this bundle has shown, once. Undefined: one is under way from now on, or as soon as others are over. */
-  outcome(bundle: BundleRecord): DataSeen | undefined {
-    const { id } = bundle
-    const look = this.#looks.get(id)
-    if (look?.seen !== undefined) this.#looks.delete(id)
-    else if (look === undefined && this.#running.size < looksMax) this.#begin(bundle)
-    return look?.seen
+  outcome(bundle: BundleRecord): ShownData | undefined {
+    const sight = this.#sights.get(bundle.id)
+    const outcome = sight?.outcome
+    if (sight === undefined || outcome === undefined) {
+      if (sight?.isRunning !== true) this.#begin(bundle, sight)
+      return undefined
+    }
+    sight.outcome = undefined
+    if (outcome === 'seen' || 'missing' in outcome) this.#decided(bundle.id, sight)
+    return outcome
   }
 
   /** Nobody is going to request its outcome. */
   forget(id: Id): void {
-    this.#looks.delete(id)
+    this.#sights.delete(id)
   }
 
-  #begin(bundle: BundleRecord): void {
-    const look: { seen?: DataSeen } = {}
-    this.#looks.set(bundle.id, look)
-    const running = this.#look(bundle)
+  /** Where all chunks are read, only those that were missing are to be looked at again; else the next look takes others. */
+  #decided(id: Id, sight: Sight): void {
+    this.#sights.delete(id)
+    const isWhole = sight.sizeBytes <= readsMax * chunkSizeMax
+    if (!isWhole || sight.missing.length === 0) return
+    this.#keep(id, { ...sight, left: sight.missing, missing: [] })
+  }
+
+  #keep(id: Id, sight: Sight): void {
+    this.#sights.set(id, sight)
+    for (const [other, { isRunning }] of this.#sights) {
+      if (this.#sights.size <= sightsMax) return
+      if (!isRunning && other !== id) this.#sights.delete(other)
+    }
+  }
+
+  #begin(bundle: BundleRecord, known: Sight | undefined): void {
+    const isAgain = bundle.unshown !== undefined
+    if (this.#running.size >= looksMax || (isAgain && this.#again >= looksAgainMax)) return
+    const { random = Math.random } = this.parts
+    const { id, sizeBytes } = bundle
+    const sight = known ?? {
+      sizeBytes,
+      left: readBackOffsets(sizeBytes, random),
+      missing: [],
+      isRunning: false,
+      outcome: undefined,
+    }
+    sight.isRunning = true
+    this.#keep(id, sight)
+    if (isAgain) this.#again += 1
+    const running = this.#look(bundle, sight)
       // The record of the bundle has it as its reason, and the next look comes later.
       .catch((error: unknown) => refuse('upstream', 'self', String(error)))
-      .then((seen) => {
-        look.seen = seen
+      .then((outcome) => {
+        sight.outcome = outcome
+        sight.isRunning = false
+        if (isAgain) this.#again -= 1
         this.#running.delete(running)
       })
     this.#running.add(running)
   }
 
-  async #look({ id, transaction, sizeBytes, takenBy = [] }: BundleRecord): Promise<DataSeen> {
-    const { witnesses, clock, random = Math.random } = this.parts
+  /** Undefined: some was seen, and the next look goes on at once. */
+  async #look(bundle: BundleRecord, sight: Sight): Promise<ShownData | undefined> {
+    const { witnesses, clock } = this.parts
+    const { id, transaction, sizeBytes, takenBy = [] } = bundle
     const dataRoot = decodeBase64url((transaction as { readonly data_root: string }).data_root)
     if (dataRoot === undefined) throw new Error(`the record of the bundle ${id} has no data root`)
-    const offsets = readBackOffsets(sizeBytes, random)
-    const wish: DataWish = { id, dataRoot, sizeBytes, offsets, last: new Set(takenBy) }
+    const wish: DataWish = { id, dataRoot, sizeBytes, offsets: sight.left, last: new Set(takenBy) }
     const late = new AbortController()
     const timer = clock.after(lookMaxMs, () => late.abort())
-    const seen = await witnesses.look(wish, AbortSignal.any([this.#abort.signal, late.signal]))
+    const { seen, missing, refusal } = await witnesses.look(
+      wish,
+      AbortSignal.any([this.#abort.signal, late.signal]),
+    )
     timer.cancel()
-    return seen
+    const decided = new Set([...seen, ...missing])
+    sight.left = sight.left.filter((offset) => !decided.has(offset))
+    sight.missing.push(...missing)
+    if (sight.left.length > 0) {
+      if (decided.size > 0) return undefined
+      // Nodes may fail for one chunk alone.
+      sight.left = [...sight.left.slice(1), ...sight.left.slice(0, 1)]
+      return refusal ?? tooSlow
+    }
+    if (sight.missing.length === 0) return 'seen'
+    const isWhole = sizeBytes <= readsMax * chunkSizeMax
+    return { missing: isWhole ? sight.missing.map((at) => Math.floor(at / chunkSizeMax)) : undefined }
   }
 }

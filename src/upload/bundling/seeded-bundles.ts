@@ -32,7 +32,7 @@ export class SeededBundles {
 
   /** Whether it is deep enough in the chain. A refusal: it stays in its state. */
   async look(bundle: BundleSummary): Promise<Refusal | undefined> {
-    const { bundles, chain, clock, onMined, rules, meters, logger } = this.parts
+    const { bundles, chain, clock, onMined, rules } = this.parts
     const status = await chain.agreedStatus(bundle.id)
     if (isRefusal(status)) return status.refused === 'unknown' ? this.#lost(bundle.id, status) : status
     if (status.kind === 'mined' && bundle.height !== status.height) onMined(bundle.id)
@@ -51,14 +51,29 @@ export class SeededBundles {
       return undefined
     }
     const record = { ...bundles.known(bundle.id), height: status.height }
-    const unseen = this.#unseen(record)
-    if (unseen !== 'seen') return unseen
-    const { reason: _, ...seen } = { ...record, isSeen: true as const, dueMs: clock.now() + keepMs }
-    const count = bundles.markPermanent(seen, status.height)
-    meters.of('upload_bundles_total', { outcome: 'permanent' }).add(1)
-    this.parts.onPermanent?.(record, status.height)
-    logger.info({ bundle: bundle.id, items: count, height: status.height }, 'a bundle is permanent')
+    const shown = this.#shown(record)
+    if (shown !== 'seen') return shown
+    this.#makePermanent(record, status.height)
     return undefined
+  }
+
+  /** An operator answers for its data, which the nodes of this service do not show. */
+  trust(bundle: BundleRecord): void {
+    this.parts.logger.warn({ bundle: bundle.id }, 'a bundle counts as permanent because the operator says so')
+    this.#makePermanent(bundle, bundle.height ?? 0)
+  }
+
+  #makePermanent(bundle: BundleRecord, height: number): void {
+    const { bundles, clock, meters, logger, onPermanent } = this.parts
+    const { reason: _, unshown: __, missing: ___, resentTo: ____, ...rest } = bundle
+    const count = bundles.markPermanent(
+      { ...rest, height, isSeen: true, dueMs: clock.now() + keepMs },
+      height,
+    )
+    this.#readBack.forget(bundle.id)
+    meters.of('upload_bundles_total', { outcome: 'permanent' }).add(1)
+    onPermanent?.(bundle, height)
+    logger.info({ bundle: bundle.id, items: count, height }, 'a bundle is permanent')
   }
 
   /**
@@ -81,18 +96,32 @@ export class SeededBundles {
    * Whether nodes have shown the data of a bundle that is deep enough. Until the look at it is over it waits; what nobody shows
    * is sent again. A refusal: no node answered.
    */
-  #unseen(bundle: BundleRecord): 'seen' | Refusal | undefined {
+  #shown(bundle: BundleRecord): 'seen' | Refusal | undefined {
     const { bundles, clock, logger, rules } = this.parts
-    const seen = this.#readBack.outcome(bundle)
-    if (seen === undefined) bundles.delay(bundle.id, clock.now() + rules.lookMs)
-    if (seen !== 'missing') return seen
+    const shown = this.#readBack.outcome(bundle)
+    if (shown === undefined) bundles.delay(bundle.id, clock.now() + rules.lookMs)
+    if (shown === undefined || shown === 'seen') return shown
+    if ('refused' in shown) {
+      if (bundle.unshown !== 'silent') bundles.put({ ...bundle, unshown: 'silent' })
+      return shown
+    }
     const unseen = (bundle.unseen ?? 0) + 1
+    const { missing: _, resentTo, ...record } = bundle
+    // What is known to be missing is sent; of all the rest, what was not sent yet.
+    const left =
+      shown.missing === undefined ? (resentTo === undefined ? {} : { resentTo }) : { missing: shown.missing }
     const reason = 'no node shows all of its data: its chunks are sent again'
-    logger.error(
-      { bundle: bundle.id, looks: unseen },
-      'a bundle is deep in the chain, and its data is missing',
-    )
-    bundles.put({ ...bundle, state: 'posted', attempts: 0, dueMs: clock.now(), unseen, reason })
+    const line = { bundle: bundle.id, looks: unseen, chunks: shown.missing?.length ?? 'unknown' }
+    logger.error(line, 'a bundle is deep in the chain, and its data is missing')
+    const next = {
+      state: 'posted',
+      attempts: 0,
+      dueMs: clock.now(),
+      unseen,
+      unshown: 'missing',
+      reason,
+    } as const
+    bundles.put({ ...record, ...left, ...next })
     return undefined
   }
 
@@ -100,8 +129,8 @@ export class SeededBundles {
   release(bundle: BundleRecord): Refusal | undefined {
     const { bundles, itemLog } = this.parts
     // Older releases did not look before they called it permanent.
-    const unseen = bundle.isSeen === true ? 'seen' : this.#unseen(bundle)
-    if (unseen !== 'seen') return unseen
+    const shown = bundle.isSeen === true ? 'seen' : this.#shown(bundle)
+    if (shown !== 'seen') return shown
     for (const { place } of bundles.release(bundle)) itemLog.release(place)
     return undefined
   }

@@ -7,31 +7,43 @@ import type { BundleData } from './bundle-data.js'
 
 const none = new Uint8Array(0)
 
-/** Chunks posted at once. */
-const chunksAtOnce = 4
+export interface SeedingRules {
+  readonly broadcast: Pick<Broadcast, 'chunk'>
+  /** Chunks posted at once. */
+  readonly atOnce: number
+  /** Nothing more is to be posted. */
+  readonly isOver: () => boolean
+  /** Whether a chunk is to be posted. */
+  readonly isWanted: (index: number) => boolean
+  /** Called with each chunk that enough nodes have taken. */
+  readonly onTaken?: (index: number) => void
+}
 
 /**
- * Posts all chunks of a bundle. Returns the names of the nodes that took some; fewer chunks were posted where `isOver` returned
- * true meanwhile. A refusal: one was not taken by enough nodes. Rejects where the data cannot be read.
+ * Posts the wanted chunks of a bundle. Returns the names of the nodes that took some; fewer chunks were posted where `isOver`
+ * returned true meanwhile. A refusal: one was not taken by enough nodes. Rejects where the data cannot be read.
  */
 export async function postChunks(
   data: BundleData,
   tree: MerkleTree,
-  broadcast: Pick<Broadcast, 'chunk'>,
-  isOver: () => boolean,
+  { broadcast, atOnce, isOver, isWanted, onTaken = () => undefined }: SeedingRules,
 ): Promise<ReadonlySet<string> | Refusal> {
   const takers = new Set<string>()
   let refusal: Refusal | undefined
   const underWay = new Set<Promise<void>>()
   for await (const { index, bytes } of data.chunks()) {
     if (refusal !== undefined || isOver()) break
+    if (!isWanted(index)) continue
     const sent = postChunk(data.sizeBytes, tree, index, bytes, broadcast).then((taken) => {
       if (isRefusal(taken)) refusal ??= taken
-      else for (const peer of taken) takers.add(peer)
+      else {
+        for (const peer of taken) takers.add(peer)
+        onTaken(index)
+      }
       underWay.delete(sent)
     })
     underWay.add(sent)
-    if (underWay.size >= chunksAtOnce) await Promise.race(underWay)
+    if (underWay.size >= atOnce) await Promise.race(underWay)
   }
   await Promise.all(underWay)
   return refusal ?? takers

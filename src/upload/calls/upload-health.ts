@@ -14,6 +14,8 @@ export interface UploadHealthParts {
   /** An answer: the disk has no room for uploads. */
   readonly noRoomFor: () => UploadAnswer | undefined
   readonly storeRefusal: () => Refusal | undefined
+  /** What does not get on, although uploads are taken. Absent: that is not known here. */
+  readonly warnings?: () => readonly string[]
   /** Absent: nobody is paid here. */
   readonly credits?: Pick<CreditsPort, 'price'>
 }
@@ -42,7 +44,8 @@ export class UploadHealth {
       ...(unstored === undefined ? [] : [`${unstored.message}: no uploads are taken`]),
       ...[await this.#paymentFault()].filter((reason) => reason !== undefined),
     ]
-    const life = lifeOf(this.parts)
+    const warnings = this.parts.warnings?.() ?? []
+    const life = { ...lifeOf(this.parts), ...(warnings.length === 0 ? {} : { warnings }) }
     if (reasons.length === 0) return jsonAnswer(200, life)
     return jsonAnswer(503, { ...life, status: 'unhealthy', reasons } satisfies Health)
   }

@@ -115,7 +115,7 @@ const usdcShapes: Shapes = {
 
 const health = formOf(
   { status: { enum: ['ok', 'unhealthy'] }, uptime: anyNumber, date: textForm },
-  { reasons: listOf(textForm) },
+  { reasons: listOf(textForm), warnings: listOf(textForm) },
 )
 
 const once: Shapes = {

@@ -5,6 +5,7 @@ import { pause } from '../../../src/actor/clock.js'
 import { silentLog } from '../../../src/actor/log.js'
 import { Meters, meterBytes } from '../../../src/actor/meter.js'
 import { meterTable } from '../../../src/actor/meter-table.js'
+import type { DataWish } from '../../../src/chain/data-witnesses.js'
 import { encodeBase64url } from '../../../src/format/base64url.js'
 import { type Id, idOfBytes } from '../../../src/format/id.js'
 import { isRefusal } from '../../../src/format/refusal.js'
@@ -25,6 +26,7 @@ export interface Rig {
   readonly uploads: Uploads
   readonly bundles: Bundles
   readonly clock: HandClock
+  readonly bundler: Bundler
   readonly log: DurableLog
   /** Puts an item into the log and the tables; `free`: what was taken for it. */
   accept(name: string, free?: FreeReservation): Id
@@ -73,7 +75,7 @@ export async function rigOf(
       ...moreOfChain,
     },
     broadcast: { chunk: async () => ({ enough: true, results: [] }) },
-    witnesses: { look: async () => 'seen' },
+    witnesses: { look: async ({ offsets }: DataWish) => ({ seen: offsets, missing: [] }) },
     rules,
     meters: new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0),
     ...more,
@@ -113,5 +115,5 @@ export async function rigOf(
     clock.jump(afterMs)
     await bundler.betweenRounds(() => undefined)
   }
-  return { uploads, bundles, clock, log, accept, round, turn }
+  return { uploads, bundles, clock, bundler, log, accept, round, turn }
 }

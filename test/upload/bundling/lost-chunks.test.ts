@@ -2,26 +2,43 @@
 import t, { type Test } from 'tap'
 import type { DataSeen, DataWish } from '../../../src/chain/data-witnesses.js'
 import { chunkSizeMax } from '../../../src/format/chunk.js'
+import type { Id } from '../../../src/format/id.js'
 import { refuse } from '../../../src/format/refusal.js'
-import type { BundleRecord } from '../../../src/upload/bundling/bundle-records.js'
-import { readBackOffsets } from '../../../src/upload/bundling/read-back.js'
+import { type BundleRecord, unseenWarnings } from '../../../src/upload/bundling/bundle-records.js'
+import { ReadBack, readBackOffsets } from '../../../src/upload/bundling/read-back.js'
+import { eventually } from '../../eventually.js'
+import { HandClock } from '../../http/hand-clock.js'
 import { rigOf } from './bundler-rig.js'
 
 const hourMs = 3_600_000
+const away = refuse('upstream', 'upstream', 'away')
+const [all, none, nobody]: ((wish: DataWish) => DataSeen)[] = [
+  ({ offsets }) => ({ seen: offsets, missing: [] }),
+  ({ offsets }) => ({ seen: [], missing: offsets }),
+  () => ({ seen: [], missing: [], refusal: away }),
+]
+type Posted = { readonly enough: boolean; readonly results: readonly object[] }
+const taken: Posted = { enough: true, results: [{ peer: 'http://taker', success: true }] }
 
-/** A bundler whose transactions are deep at once; `seen`: what the nodes show. The clock of dates goes on with its rounds. */
-async function deepRig(t: Test, seen: () => DataSeen) {
+/** A bundler whose transactions are deep at once, what its nodes show, and how they take chunks. Its clock goes on with its rounds. */
+async function deepRig(t: Test) {
+  const nodes = {
+    show: all as (wish: DataWish) => DataSeen,
+    take: async (_: number): Promise<Posted> => taken,
+  }
   const wishes: DataWish[] = []
-  let sent = 0
+  /** Where each chunk that was sent ends. */
+  const sent: number[] = []
   const witnesses = {
     look: async (wish: DataWish) => {
       wishes.push(wish)
-      return seen()
+      return nodes.show(wish)
     },
   }
-  const chunk = async (): Promise<object> => {
-    sent += 1
-    return { enough: true, results: [{ peer: 'http://taker', success: true }] }
+  const chunk = (json: string): Promise<Posted> => {
+    const end = Number((JSON.parse(json) as { offset: string }).offset)
+    sent.push(end)
+    return nodes.take(end)
   }
   const agreedStatus = async (): Promise<object> => ({ kind: 'mined', height: 5, confirmations: 60 })
   const more = { witnesses, broadcast: { chunk }, onMined: () => undefined } as unknown as Parameters<
@@ -30,64 +47,155 @@ async function deepRig(t: Test, seen: () => DataSeen) {
   const rig = await rigOf(t, undefined, 100n, more, { agreedStatus })
   let nowMs = rig.clock.now()
   rig.clock.now = () => nowMs
-  const pass = async (ms: number, rounds = 1): Promise<void> => {
-    for (let at = 0; at < rounds; at += 1) {
-      nowMs += ms
-      await rig.turn(ms)
-    }
+  const pass = async (ms: number): Promise<void> => {
+    nowMs += ms
+    await rig.turn(ms)
   }
-  return { ...rig, pass, wishes, sent: () => sent }
+  /** Rounds until it is so. */
+  const until = (what: string, isSo: () => boolean, ms = 5000): Promise<true> =>
+    eventually(what, async () => {
+      await pass(ms)
+      return isSo()
+    })
+  const bundleOf = (id: Id): BundleRecord | undefined => {
+    const { bundle } = rig.uploads.find(id) ?? {}
+    return bundle === undefined ? undefined : rig.bundles.find(bundle)
+  }
+  return { ...rig, nodes, pass, until, wishes, sent, bundleOf, now: () => nowMs }
 }
 
 t.test('an item is not permanent, and its bytes stay, until nodes show its data', async (t) => {
-  let seen: DataSeen = 'missing'
-  const { uploads, bundles, accept, pass, wishes, sent } = await deepRig(t, () => seen)
+  const { uploads, bundles, accept, until, wishes, sent, nodes, bundleOf } = await deepRig(t)
+  nodes.show = none as typeof nodes.show
   const id = accept('the only copy')
-  await pass(5000, 6)
-  await pass(2 * hourMs, 6)
+  await until('it is sent again and again', () => sent.length > 4, hourMs)
   t.match(uploads.find(id), { permanent: undefined, released: undefined })
-  const [bundle] = bundles.open()
-  t.match(bundle, { reason: /no node shows/, height: 5 })
+  const bundle = bundleOf(id)
+  t.match(bundle, { reason: /no node shows/, height: 5, unshown: 'missing' })
   t.ok((bundle?.unseen ?? 0) > 1, 'it is looked at again')
-  t.ok(sent() > 2, 'and what is missing is sent again')
-  t.match(wishes[0], {
-    last: new Set(['http://taker']),
-    offsets: [bundle === undefined ? 0 : bundle.sizeBytes - 1],
-  })
-  seen = 'seen'
-  await pass(2 * hourMs, 4)
-  t.equal(uploads.find(id)?.permanent, 5)
-  await pass(2 * hourMs, 2)
-  t.equal(uploads.find(id)?.released, true)
+  t.match(unseenWarnings(bundles), [/^1 bundles .* 1 missing, 0 silent, 0 untaken$/])
+  t.match(wishes[0], { last: new Set(['http://taker']), offsets: [(bundle?.sizeBytes ?? 0) - 1] })
+  nodes.show = all as typeof nodes.show
+  await until('it is permanent', () => uploads.find(id)?.permanent === 5, hourMs)
+  t.strictSame(unseenWarnings(bundles), [])
+  await until('its bytes are gone', () => uploads.find(id)?.released === true, hourMs)
 })
 
 t.test('nodes that do not answer take nothing away', async (t) => {
-  let seen: DataSeen = refuse('upstream', 'upstream', 'away')
-  const { uploads, bundles, accept, pass, sent } = await deepRig(t, () => seen)
+  const { uploads, bundles, accept, until, sent, wishes, nodes } = await deepRig(t)
+  nodes.show = nobody as typeof nodes.show
   const id = accept('an item')
-  await pass(5000, 6)
-  await pass(2 * hourMs, 60)
+  await until('it is looked at', () => wishes.length > 12, hourMs)
   t.match(uploads.find(id), { permanent: undefined, released: undefined })
-  t.match(bundles.open(), [{ state: 'seeded', reason: 'away' }])
-  t.equal(sent(), 1)
-  seen = 'seen'
-  await pass(2 * hourMs, 4)
-  t.equal(uploads.find(id)?.permanent, 5)
+  t.match(bundles.open(), [{ state: 'seeded', reason: 'away', unshown: 'silent' }])
+  t.equal(sent.length, 1)
+  nodes.show = all as typeof nodes.show
+  await until('it is permanent', () => uploads.find(id)?.permanent === 5)
 })
 
 t.test('a bundle of an older release is looked at before its bytes are released', async (t) => {
-  let seen: DataSeen = 'seen'
-  const { uploads, bundles, accept, pass } = await deepRig(t, () => seen)
+  const { uploads, bundles, accept, pass, until, nodes, wishes, bundleOf } = await deepRig(t)
   const id = accept('an item')
-  await pass(5000, 6)
-  const { isSeen: _, ...older } = bundles.find(uploads.find(id)?.bundle ?? id) as BundleRecord
+  await until('it is permanent', () => uploads.find(id)?.permanent === 5)
+  const { isSeen: _, ...older } = bundleOf(id) as BundleRecord
   bundles.put(older)
-  seen = 'missing'
-  await pass(2 * hourMs, 6)
+  nodes.show = none as typeof nodes.show
+  const looks = wishes.length
+  await until('it is looked at', () => wishes.length > looks, hourMs)
+  await pass(hourMs)
   t.equal(uploads.find(id)?.released, undefined)
-  seen = 'seen'
-  await pass(2 * hourMs, 8)
-  t.equal(uploads.find(id)?.released, true)
+  nodes.show = all as typeof nodes.show
+  await until('it is released', () => uploads.find(id)?.released === true, hourMs)
+})
+
+t.test('a look goes on where the last one ended', async (t) => {
+  const { uploads, accept, until, wishes, nodes, sent } = await deepRig(t)
+  nodes.show = ({ offsets }) => ({ seen: offsets.slice(0, 1), missing: [], refusal: away })
+  const id = accept('x'.repeat(3 * chunkSizeMax))
+  await until('it is permanent', () => uploads.find(id)?.permanent === 5)
+  t.strictSame(
+    wishes.map(({ offsets }) => offsets.length),
+    [4, 3, 2, 1],
+  )
+  t.equal(sent.length, 4, 'nothing is sent again')
+})
+
+t.test('only chunks that are missing are sent again, and looked at again', async (t) => {
+  const { uploads, accept, until, wishes, nodes, sent } = await deepRig(t)
+  nodes.show = ({ offsets }) => ({ seen: offsets.filter((_, at) => at !== 1), missing: offsets.slice(1, 2) })
+  const id = accept('x'.repeat(3 * chunkSizeMax))
+  await until('it is looked at', () => wishes.length === 1)
+  nodes.show = all as typeof nodes.show
+  await until('it is permanent', () => uploads.find(id)?.permanent === 5)
+  t.strictSame(sent.slice(4), [2 * chunkSizeMax - 1])
+  t.strictSame(wishes[1]?.offsets, [chunkSizeMax])
+})
+
+t.test('what is sent again keeps nothing new waiting, and one bundle is sent at a time', async (t) => {
+  const { uploads, accept, until, nodes, sent, bundleOf } = await deepRig(t)
+  nodes.show = none as typeof nodes.show
+  const old = [accept('one'), accept('x'.repeat(100_000)), accept('y'.repeat(100_000))]
+  await until('all are looked at', () => old.every((id) => bundleOf(id)?.unshown === 'missing'), 1000)
+  let end: (posted: Posted) => void = () => undefined
+  let hanging = 0
+  nodes.take = () => {
+    hanging += 1
+    return new Promise((resolve) => {
+      end = resolve
+    })
+  }
+  await until('one hangs', () => hanging === 1, hourMs)
+  nodes.take = async () => taken
+  const before = sent.length
+  nodes.show = all as typeof nodes.show
+  const young = accept('a new item')
+  await until('what is new is permanent', () => uploads.find(young)?.permanent === 5)
+  t.equal(sent.length, before + 1)
+  end(taken)
+  await until('all are permanent', () => old.every((id) => uploads.find(id)?.permanent === 5), hourMs)
+})
+
+t.test('pauses grow, and what nodes do not take is looked at again, too', async (t) => {
+  const { uploads, accept, until, nodes, bundleOf, now, wishes } = await deepRig(t)
+  nodes.show = none as typeof nodes.show
+  const id = accept('an item')
+  await until('it is looked at', () => wishes.length === 1)
+  nodes.take = async () => ({ enough: false, results: [] })
+  const began = now()
+  await until('many looks', () => (bundleOf(id)?.unseen ?? 0) >= 20, hourMs / 2)
+  t.ok(now() - began > 24 * hourMs, `${(now() - began) / hourMs} hours`)
+  await until('it waits', () => bundleOf(id)?.state === 'seeded')
+  t.match(bundleOf(id), { unshown: 'untaken', reason: /not taken/ })
+  nodes.show = all as typeof nodes.show
+  await until('it is permanent', () => uploads.find(id)?.permanent === 5, hourMs)
+})
+
+t.test('an operator who knows better ends the wait', async (t) => {
+  const { uploads, bundles, bundler, accept, until, nodes, bundleOf } = await deepRig(t)
+  nodes.show = nobody as typeof nodes.show
+  const id = accept('an item')
+  await until('it waits', () => bundleOf(id)?.unshown === 'silent')
+  await bundler.betweenRounds(() => bundler.trust(bundleOf(id) as BundleRecord))
+  t.match(bundleOf(id), { state: 'permanent', height: 5, unshown: undefined, reason: undefined })
+  t.equal(uploads.find(id)?.permanent, 5)
+  t.strictSame(bundles.unshown(), [])
+  await until('its bytes are gone', () => uploads.find(id)?.released === true, hourMs)
+})
+
+t.test('bundles that nobody shows leave places for others', async (t) => {
+  const looked: Id[] = []
+  const witnesses = {
+    look: ({ id }: DataWish): Promise<DataSeen> => {
+      looked.push(id)
+      return new Promise(() => undefined)
+    },
+  }
+  const readBack = new ReadBack({ witnesses, clock: new HandClock() })
+  const of = (id: string, more: object = {}): BundleRecord =>
+    ({ id, sizeBytes: 10, transaction: { data_root: 'A'.repeat(43) }, ...more }) as unknown as BundleRecord
+  for (const id of ['a', 'b', 'c', 'd']) readBack.outcome(of(id, { unshown: 'missing' }))
+  for (const id of ['e', 'f', 'g']) readBack.outcome(of(id))
+  t.strictSame(looked, ['a', 'b', 'e', 'f'])
 })
 
 t.test('all chunks of a small bundle are read back, and a sample of a large one', async (t) => {
