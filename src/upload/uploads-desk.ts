@@ -183,9 +183,10 @@ export class UploadsDesk {
     return this.parts.bundler.betweenRounds(() => {
       const found = text === all ? undefined : this.#found(text)
       if (found !== undefined && 'refused' in found) return found
-      if (found !== undefined && found.bundle?.unshown === undefined)
+      const wanted = found?.bundle?.id
+      const bundles = this.#allUnseen().filter(({ id }) => found === undefined || id === wanted)
+      if (found !== undefined && bundles.length === 0)
         return { refused: 'No bundle of it waits for nodes to show its data' }
-      const bundles = found?.bundle === undefined ? this.#allUnseen() : [found.bundle]
       for (const bundle of bundles) this.parts.bundler.trust(bundle)
       return { done: `${bundles.length} bundles are permanent: their bytes are removed here in an hour` }
     })

@@ -118,7 +118,7 @@ export class Bundles {
 
   /** Those that are deep enough in the chain, and wait for nodes to show their data. */
   unshown(): BundleSummary[] {
-    return this.open().filter(({ unshown }) => unshown !== undefined)
+    return this.open().filter(({ unshown, height }) => unshown !== undefined && height !== undefined)
   }
 
   /** Undefined: it is not open. */
@@ -159,7 +159,7 @@ export class Bundles {
     let givenUp = 0
     this.#write({ ...record, state: 'dropped', reason }, () => {
       for (const item of this.#itemsOf(record)) {
-        const { bundle: _, offset: __, ...freed } = item
+        const { bundle: _, offset: __, permanent: ___, ...freed } = item
         const failures = (item.failures ?? 0) + (counts ? 1 : 0)
         if (counts && failures >= failuresMax) {
           this.uploads.put({ ...freed, failures, reason })

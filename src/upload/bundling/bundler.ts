@@ -12,6 +12,7 @@ import type { AcceptedItem } from '../records/uploads.js'
 import { BundleData } from './bundle-data.js'
 import { type BundleRecord, type BundleSummary, summaryOf } from './bundle-records.js'
 import type { BundlerParts } from './bundler-parts.js'
+import { DamagedBundles } from './damaged-bundles.js'
 import { againMaxMs, isFirstSending, isResending, isSending, isStepDue } from './due.js'
 import { NextBundle } from './next-bundle.js'
 import { ReadableData } from './readable-data.js'
@@ -30,8 +31,6 @@ const againMs = 1000
 /** Longest pause before items of bundles that were given up are packed again. */
 const packAgainMaxMs = 1_800_000
 const stepsMax = 20
-/** Attempts to read all items of a bundle that was posted, some 15 seconds; or looks at which nobody showed its data. */
-const damagedAttempts = 4
 /** Chunks that are posted at once. */
 const chunksAtOnce = 4
 
@@ -48,6 +47,7 @@ export class Bundler {
   readonly #next: NextBundle
   readonly #seeded: SeededBundles
   readonly #resending: Resending
+  readonly #damagedBundles: DamagedBundles
   readonly #readable: ReadableData
   /** Nothing is packed while it is on. Bundles that nodes refuse one after the other make it longer. */
   readonly #packing: Backoff
@@ -62,6 +62,7 @@ export class Bundler {
     this.#next = new NextBundle(parts.uploads, parts.rules, parts.clock)
     this.#seeded = new SeededBundles(parts, (bundle, reason) => this.#giveUp(bundle, reason))
     this.#readable = new ReadableData(parts)
+    this.#damagedBundles = new DamagedBundles(parts.uploads.unreadable, parts.clock)
     this.#resending = new Resending(parts, this.#readable, (bundle, items) => this.#damaged(bundle, items))
   }
 
@@ -139,7 +140,9 @@ export class Bundler {
     const { bundles, clock, rules, uploads } = this.parts
     for (const act of this.#orders.splice(0)) act()
     if (this.parts.isIdle === true) return
-    const due = bundles.open().filter((bundle) => isStepDue(bundle, clock.now(), rules.lookMs))
+    const allDue = (): BundleSummary[] =>
+      bundles.open().filter((bundle) => isStepDue(bundle, clock.now(), rules.lookMs))
+    const due = allDue()
     for (const bundle of due.filter((one) => isSending(one) && !isResending(one))) {
       if (this.#isClosed) return
       await this.#step(bundle)
@@ -150,7 +153,7 @@ export class Bundler {
     const failed = (await Promise.allSettled(looks)).find(({ status }) => status === 'rejected')
     if (failed?.status === 'rejected') throw failed.reason
     if (bundles.open().filter(isFirstSending).length < openMax && !this.#isClosed) await this.#pack()
-    this.#resending.begin(due.filter(isResending))
+    this.#resending.begin(allDue().filter(isResending))
     const isBusy = uploads.waiting > 0 || bundles.open().length > 0
     this.#schedule(isBusy ? rules.everyMs : Math.max(rules.everyMs, idleEveryMs))
   }
@@ -182,9 +185,13 @@ export class Bundler {
     const bundle = this.#record(id)
     const attempts = bundle.attempts + 1
     const waitMs = Math.min(againMs * 2 ** bundle.attempts, againMaxMs)
-    // One that is in a block is paid for: its data can only be missing, and is sent until a node takes it.
-    if (attempts > stepsMax && isFirstSending(bundle)) {
+    if (attempts > stepsMax && bundle.state === 'packed') {
       this.#drop(bundle, message)
+      return
+    }
+    // Nodes have it, so it is paid for: whether it is in a block is looked at, and what they do not show then is sent again.
+    if (attempts > stepsMax && bundle.state === 'posted') {
+      bundles.put({ ...bundle, state: 'seeded', attempts: 0, dueMs: clock.now(), reason: message })
       return
     }
     if (attempts % 5 === 0)
@@ -196,6 +203,7 @@ export class Bundler {
     this.parts.logger.error({ bundle: bundle.id, reason }, 'a bundle was dropped: its items are packed again')
     this.#trees.delete(bundle.id)
     this.#seeded.forget(bundle.id)
+    this.#damagedBundles.remove(bundle.id)
     this.#count('dropped')
     // A reorganization refuses all that were packed before it, and takes back what was posted: it is one failure, or none.
     if (this.#fresh.has(bundle.id)) {
@@ -296,10 +304,10 @@ export class Bundler {
     return undefined
   }
 
-  /** Nodes refuse it, or have forgotten it. That is no failure of its items where it offers less than the nodes want. */
+  /** Nodes refuse it, or have forgotten it. That is no failure of its items where it offers far less than nodes want. */
   async #giveUp(bundle: BundleRecord, reason: string): Promise<void> {
     const price = await this.parts.chain.price(bundle.sizeBytes)
-    const isCheap = !isRefusal(price) && rewardOf(bundle) < price
+    const isCheap = !isRefusal(price) && rewardOf(bundle) * 10n < price * 9n
     if (isCheap) this.#drop(bundle, `its reward is below the price: ${reason}`, false)
     else this.#drop(bundle, reason)
   }
@@ -307,7 +315,9 @@ export class Bundler {
   /** What this bundle costs, with those that nodes have and that may not be mined yet. */
   #rewards(bundle: BundleRecord): bigint {
     const { bundles } = this.parts
-    const open = bundles.open().filter(({ id, state }) => id !== bundle.id && state !== 'packed')
+    const isUnpaid = ({ id, state, height }: BundleSummary): boolean =>
+      id !== bundle.id && state !== 'packed' && height === undefined
+    const open = bundles.open().filter(isUnpaid)
     const all = [bundle, ...open.flatMap(({ id }) => bundles.find(id) ?? [])]
     return all.reduce((sum, one) => sum + rewardOf(one), 0n)
   }
@@ -320,6 +330,7 @@ export class Bundler {
     // What fails may be due to the bytes: the next attempt compares them.
     this.#trees.delete(bundle.id)
     if (tree === undefined) return this.#damaged(bundle, items)
+    this.#damagedBundles.remove(bundle.id)
     const takers = await postChunks(data, tree, {
       broadcast,
       atOnce: chunksAtOnce,
@@ -332,12 +343,11 @@ export class Bundler {
     return undefined
   }
 
-  /** Some items of a bundle that was posted cannot be read: after some attempts the others are packed into another one. */
+  /** Some items of a bundle that was posted cannot be read: where that is for good the others are packed into another one. */
   #damaged(bundle: BundleRecord, items: readonly AcceptedItem[]): Refusal | undefined {
-    const lost = items.filter(({ id }) => this.parts.uploads.unreadable.has(id)).length
+    const { lost, isForGood } = this.#damagedBundles.note(bundle.id, items)
     const reason = `${lost} of its items cannot be read`
-    if (lost === 0 || Math.max(bundle.attempts, bundle.unseen ?? 0) < damagedAttempts)
-      return refuse('busy', 'self', reason)
+    if (!isForGood) return refuse('busy', 'self', reason)
     this.#drop(bundle, reason, false)
     return undefined
   }

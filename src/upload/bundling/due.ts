@@ -14,8 +14,8 @@ export function isStepDue(bundle: BundleSummary, nowMs: number, lookMs: number):
   return leftMs <= 0 || (bundle.state !== 'permanent' && leftMs > longestMs(bundle, lookMs))
 }
 
-function longestMs({ attempts, unseen }: BundleSummary, lookMs: number): number {
-  if (unseen !== undefined) return unseenMaxMs
+function longestMs({ attempts, unseen, unshown }: BundleSummary, lookMs: number): number {
+  if ((unshown ?? unseen) !== undefined) return unseenMaxMs
   return attempts === 0 ? lookMs : againMaxMs
 }
 

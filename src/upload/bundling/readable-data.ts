@@ -1,6 +1,6 @@
 import type { Clock } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
-import { isRefusal, type Refusal } from '../../format/refusal.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { MerkleTree } from '../../proof/merkle.js'
 import { codeOf } from '../../store/blobs.js'
 import { isPlaceError } from '../../store/disk-error.js'
@@ -15,9 +15,14 @@ export interface ReadableDataParts {
   readonly logFolder: string
   /** Puts an item of the object store into the log once more; undefined: no store has it. */
   readonly fromStore?: (item: AcceptedItem) => Promise<LogPlace | Refusal | undefined>
-  readonly clock: Pick<Clock, 'now'>
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>
   readonly logger: Log
 }
+
+const otherBytes = 'its bytes are not those that were accepted'
+/** Items that are taken from the object store at once; and after which time no more are: the bundler waits for it. */
+const [mendsAtOnce, mendMaxMs] = [8, 30_000] as const
+const noTime = refuse('late', 'self', 'the store is too slow for so many')
 
 /** Reads the data of bundles, and finds the items in it that cannot be read, or are not what was accepted. */
 export class ReadableData {
@@ -30,8 +35,7 @@ export class ReadableData {
    */
   async tree(data: BundleData, items: readonly AcceptedItem[]): Promise<MerkleTree | undefined> {
     const unfit = new Map<AcceptedItem, string>()
-    const note = (item: AcceptedItem): void =>
-      void unfit.set(item, 'its bytes are not those that were accepted')
+    const note = (item: AcceptedItem): void => void unfit.set(item, otherBytes)
     try {
       const tree = await data.tree(note)
       if (unfit.size === 0) {
@@ -43,14 +47,25 @@ export class ReadableData {
       await this.#eachAlone(items, unfit)
       if (unfit.size === 0) throw error
     }
-    for (const [item, reason] of unfit) await this.#mend(item, reason)
+    await this.#mendAll(unfit)
     return undefined
+  }
+
+  async #mendAll(unfit: ReadonlyMap<AcceptedItem, string>): Promise<void> {
+    const { clock } = this.parts
+    const beganMs = clock.monotonic()
+    const left = unfit.entries()
+    const worker = async (): Promise<void> => {
+      for (const [item, reason] of left)
+        await this.#mend(item, reason, clock.monotonic() - beganMs > mendMaxMs)
+    }
+    await Promise.all(Array.from({ length: mendsAtOnce }, worker))
   }
 
   async #eachAlone(items: readonly AcceptedItem[], unfit: Map<AcceptedItem, string>): Promise<void> {
     for (const item of items) {
       try {
-        const note = (): void => void unfit.set(item, 'its bytes are not those that were accepted')
+        const note = (): void => void unfit.set(item, otherBytes)
         for await (const _ of new BundleData([item], this.parts.logFolder).pieces(note));
       } catch (error) {
         if (!isPlaceError(error)) throw error
@@ -59,9 +74,9 @@ export class ReadableData {
     }
   }
 
-  async #mend(item: AcceptedItem, reason: string): Promise<void> {
+  async #mend(item: AcceptedItem, reason: string, isLate: boolean): Promise<void> {
     const { uploads, fromStore, clock, logger } = this.parts
-    const place = await fromStore?.(item)
+    const place = isLate && fromStore !== undefined ? noTime : await fromStore?.(item)
     if (place !== undefined && !isRefusal(place)) {
       this.#replace(item, place)
       logger.warn(
@@ -71,7 +86,8 @@ export class ReadableData {
       return
     }
     const why = isRefusal(place) ? `${reason}; object store: ${place.message}` : reason
-    if (uploads.unreadable.note(item.id, why, clock.now()))
+    const isOther = reason === otherBytes && place === undefined
+    if (uploads.unreadable.note(item.id, why, clock.now(), isOther))
       logger.error({ id: item.id, reason: why }, 'an accepted upload cannot be posted: it is set aside')
   }
 

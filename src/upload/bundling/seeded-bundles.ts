@@ -6,12 +6,16 @@ import { ReadBack } from './read-back.js'
 
 /** Nodes forget an anchor after so many blocks; a transaction that no node knows then is lost. */
 const anchorBlocks = 50
+/** So many looks say that no node knows it, and for so many usual pauses, before it is lost: it is paid for. */
+const [lostLooks, lostPauses] = [3, 5] as const
 /** Bytes stay after they are permanent: the gateway reads them here until it has found them in their block. */
 const keepMs = 3_600_000
 
 /** Bundles of which nodes have taken everything: from there until their bytes are not needed here any more. */
 export class SeededBundles {
   readonly #readBack: ReadBack
+  /** Those that no node knows: since when, and how many looks have said so. */
+  readonly #unknown = new Map<Id, { readonly sinceMs: number; readonly looks: number }>()
 
   /** `giveUp`: gets what will never be mined. */
   constructor(
@@ -28,6 +32,7 @@ export class SeededBundles {
   /** It is seeded no more. */
   forget(id: Id): void {
     this.#readBack.forget(id)
+    this.#unknown.delete(id)
   }
 
   /** Whether it is deep enough in the chain. A refusal: it stays in its state. */
@@ -35,6 +40,12 @@ export class SeededBundles {
     const { bundles, chain, clock, onMined, rules } = this.parts
     const status = await chain.agreedStatus(bundle.id)
     if (isRefusal(status)) return status.refused === 'unknown' ? this.#lost(bundle.id, status) : status
+    if (status.kind === 'pending' && this.#isTooLate(bundle, status)) {
+      if (this.#isLost(bundle.id)) {
+        await this.giveUp(bundles.known(bundle.id), 'it is in no block, and comes into none any more')
+        return undefined
+      }
+    } else this.#unknown.delete(bundle.id)
     if (status.kind === 'mined' && bundle.height !== status.height) onMined(bundle.id)
     if (status.kind === 'pending' || status.confirmations < rules.depth) {
       const dueMs = clock.now() + rules.lookMs
@@ -84,12 +95,27 @@ export class SeededBundles {
     const { bundles, chain, height } = this.parts
     const { height: _, ...record } = bundles.known(id)
     if ((height() ?? 0) > record.anchorHeight + anchorBlocks) {
+      if (!this.#isLost(id)) return status
       await this.giveUp(record, 'no node knows the transaction any more')
       return undefined
     }
     const posted = await chain.postTransaction(record.transaction)
     if (!isRefusal(posted)) bundles.put(record)
     return status
+  }
+
+  /** No block takes it any more, whatever one node states; one that has it in a block may be ahead of the others. */
+  #isTooLate({ anchorHeight }: BundleSummary, { isContested }: { readonly isContested?: true }): boolean {
+    const { height, rules } = this.parts
+    return isContested !== true && (height() ?? 0) > anchorHeight + anchorBlocks + rules.depth
+  }
+
+  #isLost(id: Id): boolean {
+    const { clock, rules } = this.parts
+    const nowMs = clock.monotonic()
+    const { sinceMs, looks } = this.#unknown.get(id) ?? { sinceMs: nowMs, looks: 0 }
+    this.#unknown.set(id, { sinceMs, looks: looks + 1 })
+    return looks + 1 >= lostLooks && nowMs - sinceMs >= lostPauses * rules.lookMs
   }
 
   /**

@@ -5,6 +5,8 @@ import type { Id } from '../../format/id.js'
 export interface UnreadableItem {
   readonly id: Id
   readonly reason: string
+  /** Its bytes were read, and are others; no store has it. Else they may come back with their disk. */
+  readonly isOther: boolean
   /** When this was found first. */
   readonly sinceMs: number
   /** When it was found last. */
@@ -35,10 +37,14 @@ export class UnreadableItems {
     return item !== undefined && isWithin(nowMs, item.lookedMs, restMs)
   }
 
+  find(id: Id): UnreadableItem | undefined {
+    return this.#items.get(id)
+  }
+
   /** False: it was known already. */
-  note(id: Id, reason: string, nowMs: number): boolean {
+  note(id: Id, reason: string, nowMs: number, isOther: boolean): boolean {
     const known = this.#items.get(id)
-    this.#items.set(id, { id, reason, sinceMs: known?.sinceMs ?? nowMs, lookedMs: nowMs })
+    this.#items.set(id, { id, reason, isOther, sinceMs: known?.sinceMs ?? nowMs, lookedMs: nowMs })
     return known === undefined
   }
 

@@ -1,5 +1,5 @@
 /** One item that the disk does not give as it was accepted: all others are posted, and wrong bytes never are. */
-import { closeSync, openSync, truncateSync, writeSync } from 'node:fs'
+import { closeSync, openSync, renameSync, truncateSync, writeSync } from 'node:fs'
 import t, { type Test } from 'tap'
 import type { Id } from '../../../src/format/id.js'
 import { parseItemHeader } from '../../../src/format/item.js'
@@ -90,6 +90,48 @@ t.test('bytes that change while a bundle is being sent', async (t) => {
   t.equal(rig.bundles.find(rig.uploads.find(good)?.bundle ?? bad)?.state, 'seeded')
   t.equal(rig.uploads.find(bad)?.bundle, undefined)
 })
+
+t.test(
+  'a posted bundle is paid for: a disk that is away for some minutes is waited for, and for an hour at most',
+  async (t) => {
+    let isTaken = false
+    let posts = 0
+    const post = (): object => {
+      posts += 1
+      return {}
+    }
+    const chunk = async (): Promise<object> => ({ enough: isTaken, results: [] })
+    const rig = await rigOf(t, post, 100n, { broadcast: { chunk } } as never)
+    const id = rig.accept('an item')
+    let nowMs = Date.now()
+    rig.clock.now = (): number => nowMs
+    const pass = async (times: number): Promise<void> => {
+      for (let at = 0; at < times; at += 1) {
+        nowMs += 400_000
+        await rig.turn(400_000)
+      }
+    }
+    await pass(8)
+    const first = rig.uploads.find(id)?.bundle as Id
+    const path = rig.log.path(placeOf(rig, id))
+    renameSync(path, `${path}.away`)
+    await pass(4)
+    t.match(rig.bundles.find(first), { state: 'posted', reason: /1 of its items cannot be read/ })
+    renameSync(`${path}.away`, path)
+    isTaken = true
+    await pass(3)
+    t.equal(rig.bundles.find(first)?.state, 'seeded')
+    t.equal(posts, 1)
+    isTaken = false
+    const next = rig.accept('another item')
+    await pass(4)
+    const second = rig.uploads.find(next)?.bundle as Id
+    renameSync(path, `${path}.away`)
+    await pass(14)
+    t.equal(rig.bundles.find(second)?.state, 'dropped')
+    t.equal(rig.uploads.find(next)?.bundle, undefined)
+  },
+)
 
 t.test('a disk that is well again', async (t: Test) => {
   const rig = await rigOf(t)

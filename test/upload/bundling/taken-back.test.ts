@@ -10,7 +10,7 @@ const unknown = refuse('unknown', 'upstream', 'no node has it')
 const bundlesMax = 8
 
 /** A bundler of one item each, and what its chain does now. */
-async function chainRig(t: Test) {
+async function chainRig(t: Test, parts: Partial<BundlerParts> = {}) {
   const chain: { status: object; post: object; price: bigint; height: number; posts: string[] } = {
     status: { kind: 'pending' },
     post: {},
@@ -22,6 +22,7 @@ async function chainRig(t: Test) {
     rules: { ...rules, itemsMax: 1 },
     height: () => chain.height,
     onMined: () => undefined,
+    ...parts,
   }
   const rig = await rigOf(t, undefined, 1000n, more, {
     agreedStatus: async () => chain.status,
@@ -59,12 +60,55 @@ t.test('bundles that are lost together make no pause', async (t) => {
   chain.status = unknown
   chain.height = 100
   makeDue(rig)
-  t.ok(await until(() => count('dropped') === bundlesMax, 1))
+  t.notOk(await until(() => count('dropped') > 0, 1, 2), 'one look decides nothing')
+  const isDropped = (): boolean => {
+    makeDue(rig)
+    return count('dropped') === bundlesMax
+  }
+  t.ok(await until(isDropped, 1000))
   chain.status = { kind: 'pending' }
   const isAgain = (bundle: Id | undefined, at: number): boolean =>
     bundle !== undefined && bundle !== before[at]
   t.ok(await until(() => carriers().every(isAgain)), 'all are in bundles again within seconds')
 })
+
+t.test(
+  'what one node calls pending for ever is packed again, unless another has it in a block',
+  async (t) => {
+    const rig = await chainRig(t)
+    const { chain, until, count, accept } = rig
+    accept(1)
+    t.ok(await until(() => count('seeded') === 1))
+    const isDropped = (): boolean => {
+      makeDue(rig)
+      return count('dropped') === 1
+    }
+    chain.status = { kind: 'pending', isContested: true }
+    chain.height = 100
+    t.notOk(await until(isDropped, 1000, 10))
+    chain.status = { kind: 'pending' }
+    t.ok(await until(isDropped, 1000))
+  },
+)
+
+t.test(
+  'a posted bundle that nodes do not take the chunks of is paid for: it is looked for, and not packed again',
+  async (t) => {
+    const broadcast = {
+      chunk: async () => ({ enough: false, results: [] }),
+    } as unknown as BundlerParts['broadcast']
+    const rig = await chainRig(t, { broadcast })
+    const { until, count, accept, chain } = rig
+    accept(1)
+    const isSeeded = (): boolean => {
+      makeDue(rig)
+      return count('seeded') === 1
+    }
+    t.ok(await until(isSeeded, 1000, 60))
+    t.equal(chain.posts.length, 1)
+    t.equal(count('dropped'), 0)
+  },
+)
 
 t.test('bundles that a reorganization makes wrong make one pause', async (t) => {
   const rig = await chainRig(t)

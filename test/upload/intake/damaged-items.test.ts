@@ -38,7 +38,7 @@ t.test('it is stored once more, and charged once', async (t) => {
   const handle = openSync(join(folder, 'log', logFileName(before.file)), 'r+')
   writeSync(handle, Buffer.from('X'), 0, 1, before.offset + 90)
   closeSync(handle)
-  rig.uploads.unreadable.note(id, 'its bytes are not those that were accepted', 1)
+  rig.uploads.unreadable.note(id, 'its bytes are not those that were accepted', 1, true)
   const charged = rig.questions.length
   t.equal(await post(), 202)
   t.not(placeOf().offset, before.offset)
