@@ -185,6 +185,7 @@ function openEndpoints(parts: UploadParts): UploadEndpoints {
     ...(service === undefined ? {} : { service }),
     noRoomFor: (bytes = 0) => diskRoom.noRoomFor(bytes),
     storeRefusal: () => accepting.stored?.refusal,
+    storeFault: () => accepting.stored?.fault,
     warnings: () => unseenWarnings(parts.bundles),
     disk: diskRoom,
     itemMaxBytes: shown.itemMaxBytes,

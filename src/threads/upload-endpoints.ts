@@ -55,6 +55,8 @@ export interface UploadEndpointsParts {
   readonly noRoomFor: (bytes?: number) => UploadAnswer | undefined
   /** Why the object store takes no uploads; undefined: it does, or is not waited for. */
   readonly storeRefusal?: () => Refusal | undefined
+  /** The same, for the health check: also between two trials of a store that fails. */
+  readonly storeFault?: () => Refusal | undefined
   /** What does not get on, although uploads are taken. */
   readonly warnings?: () => readonly string[]
   readonly disk: RoomBounds['disk']
@@ -171,7 +173,7 @@ function routesOf(
   { multipart, usdcUploads, raw, resumable, single }: Ways,
 ): UploadRoute[] {
   const { uploads, pools, credits, usdc, clients, clock, startedMs, height, noRoomFor, page, info } = parts
-  const { storeRefusal = () => undefined } = parts
+  const { storeFault: storeRefusal = parts.storeRefusal ?? (() => undefined) } = parts
   const asking = credits === undefined ? {} : { credits }
   const warning = parts.warnings === undefined ? {} : { warnings: parts.warnings }
   const turns = new TimedTurns(questionTurns, clock)

@@ -91,6 +91,11 @@ export class GuardedObjects implements ObjectStore {
     return this.#sides[side].rest.leftMs
   }
 
+  /** It has failed so often in a row, and was not well since: what comes next is a trial. */
+  isFailing(side: StoreSide): boolean {
+    return this.#sides[side].rest.isDue
+  }
+
   async get(key: string, window: Window | undefined, requester: Requester): Promise<ObjectBody | Refusal> {
     const { signal } = requester
     const slot = await this.#begin('read', requester)

@@ -5,6 +5,7 @@ import type { Clock, Timer } from '../../actor/clock.js'
 import { FairSlots } from '../../actor/fair-slots.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { GuardedObjects } from '../../source/objects/guarded-objects.js'
+import { putBytes } from '../../source/objects/small-objects.js'
 import { codeOf } from '../../store/blobs.js'
 import { diskRefusal } from '../../store/disk-error.js'
 import { cutLogError, type LogPlace, logFileName } from '../../store/segments/log-file.js'
@@ -49,6 +50,8 @@ const [waitingMax, waitingMaxBytes] = [16_384, 4 * groupMaxBytes] as const
 export const largeBytes = 1024 * 1024
 /** Larger ones are put in parts. */
 const partsFromBytes = 16 * 1024 * 1024
+/** A store that has not taken a small item for so long stands still. */
+const stillMs = 30_000
 /** Large items under way: each has some of its bytes in memory. */
 const largeMax = 2
 
@@ -56,6 +59,7 @@ const behind = refuse('busy', 'self', 'the object store is too slow for what is 
 
 interface Waiting {
   readonly item: StorableItem
+  readonly sinceMs: number
   readonly done: (outcome: string | Refusal) => void
 }
 
@@ -69,6 +73,8 @@ export class StoredGroups {
   #timer: Timer | undefined
   #beganMs = Number.NEGATIVE_INFINITY
   readonly #underway = new Set<Promise<void>>()
+  /** The first item of each group that is under way. */
+  readonly #firsts = new Set<Waiting | undefined>()
   readonly #large = FairSlots.unbounded(largeMax)
   readonly #abort = new AbortController()
 
@@ -78,9 +84,33 @@ export class StoredGroups {
   get refusal(): Refusal | undefined {
     const isBehind = this.#waiting.length >= waitingMax || this.#waitingBytes >= waitingMaxBytes
     if (isBehind) return behind
-    if (this.parts.store.restMs('write') === 0) return undefined
+    return this.parts.store.restMs('write') === 0 ? undefined : this.#failing
+  }
+
+  get #failing(): Refusal {
     const fault = this.parts.store.fault('write') ?? 'away'
     return refuse('busy', 'self', `the object store takes nothing (${fault})`)
+  }
+
+  /** Why the store counts as standing still: the same, also between two trials, and where it does not answer. */
+  get fault(): Refusal | undefined {
+    const { store, clock } = this.parts
+    if (this.refusal !== undefined || store.isFailing('write')) return this.refusal ?? this.#failing
+    const since = [this.#waiting[0], ...this.#firsts].map((first) => first?.sinceMs ?? clock.monotonic())
+    const waitedMs = clock.monotonic() - Math.min(...since)
+    if (waitedMs <= stillMs) return undefined
+    return refuse(
+      'busy',
+      'self',
+      `the object store has not taken an upload for ${Math.round(waitedMs / 1000)} s`,
+    )
+  }
+
+  /** Tries whether a store that failed is well again: where no uploads come, nothing else would show it. */
+  async tryAgain(): Promise<void> {
+    const { store, keys, node } = this.parts
+    if (!store.isFailing('write') || store.restMs('write') > 0) return
+    await putBytes(store, keys.trial(node), Buffer.from(node), false, this.#abort.signal)
   }
 
   /** Resolves with the name of the group when the store has it, with a refusal when it does not. Never rejects but for bugs. */
@@ -89,7 +119,7 @@ export class StoredGroups {
     if (refusal !== undefined) return Promise.resolve(refusal)
     if (item.sizeBytes > largeBytes) return this.#large.run(() => this.#putLarge(item))
     return new Promise((done) => {
-      this.#waiting.push({ item, done })
+      this.#waiting.push({ item, done, sinceMs: this.parts.clock.monotonic() })
       this.#waitingBytes += item.sizeBytes
       this.#schedule()
     })
@@ -144,7 +174,9 @@ export class StoredGroups {
   }
 
   async #putGroup(batch: readonly Waiting[]): Promise<void> {
+    this.#firsts.add(batch[0])
     const outcome = await this.#put(batch.map(({ item }) => item))
+    this.#firsts.delete(batch[0])
     for (const { done } of batch) done(outcome)
   }
 

@@ -95,6 +95,11 @@ export class StoredKeys {
     return `${this.all}questions/${machine}`
   }
 
+  /** Put again and again while the store fails, to see whether it is well. */
+  trial(machine: string): string {
+    return `${this.all}trials/${machine}`
+  }
+
   get takeovers(): string {
     return `${this.all}takeovers/`
   }

@@ -126,6 +126,11 @@ export class StoredUploads {
     return this.#writer?.refusal
   }
 
+  /** Why the store counts as standing still, whether uploads come or not; undefined: it does not. */
+  get fault(): Refusal | undefined {
+    return this.refusal ?? (this.options.isWanted ? this.#writer?.fault : undefined)
+  }
+
   /**
    * Resolves with the group when the store has the item, and with undefined where receipts do not wait for it. A refusal: the
    * item does not count, and its record in the log is taken back.
@@ -357,7 +362,7 @@ export class StoredUploads {
   async #look(): Promise<void> {
     const { node, logger, takeover } = this.parts
     const { signal } = this.#abort
-    const isTaken = await this.#claim?.isTaken(signal)
+    const [isTaken] = await Promise.all([this.#claim?.isTaken(signal), this.#writer?.tryAgain()])
     if (this.#why !== undefined || signal.aborted) return
     if (isTaken === true) {
       this.#why = `belongs to another machine under the name ${node} (CLUSTER_NODE)`

@@ -3,13 +3,18 @@ import { join } from 'node:path'
 import t from 'tap'
 import { pause } from '../../../src/actor/clock.js'
 import { isRefusal, refuse } from '../../../src/format/refusal.js'
-import { gatherMs } from '../../../src/upload/stored/stored-groups.js'
+import type { AcceptedItem } from '../../../src/upload/records/uploads.js'
+import { gatherMs, StoredGroups } from '../../../src/upload/stored/stored-groups.js'
+import { StoredKeys } from '../../../src/upload/stored/stored-keys.js'
 import { madeItem } from '../../conformance/kept-uploads.js'
 import { lastingObjects } from '../../engines/memory-objects.js'
 import { eventually } from '../../eventually.js'
+import { HandClock } from '../../http/hand-clock.js'
 import { scratch } from '../../scratch.js'
 import { groupsOf, release, storingMachine } from '../stored-rig.js'
 
+/** A store that neither rests nor fails. */
+const guardedDummy = { restMs: () => 0, fault: () => undefined, isFailing: () => false, aheadMs: 0 }
 const refused = refuse('upstream', 'upstream', 'the object store answered 500')
 
 t.test('what comes within 100 ms is one object, and the first does not wait', async (t) => {
@@ -63,6 +68,69 @@ t.test('a group is removed with its last item', async (t) => {
   await eventually('the first is gone', () => groupsOf(objects).length === 1)
   release(machine, items.slice(4))
   await eventually('both are gone', () => groupsOf(objects).length === 0)
+})
+
+t.test(
+  'a store that fails counts as standing still until it takes something, whether uploads come or not',
+  async (t) => {
+    const objects = lastingObjects()
+    const machine = await storingMachine(objects, { lookMs: 50 })
+    t.teardown(() => machine.end())
+    t.equal(machine.stored.fault, undefined)
+    objects.fails = (operation) => (operation === 'put' ? refused : undefined)
+    await eventually('it counts as failing', async () => {
+      await machine.accept(madeItem(1000))
+      return machine.guarded.isFailing('write')
+    })
+    let rests = 0
+    await eventually('it was tried twice', () => {
+      t.match(machine.stored.fault, { message: /takes nothing/ })
+      rests += machine.stored.refusal === undefined ? 1 : 0
+      return rests > 1
+    })
+    objects.fails = () => undefined
+    await eventually('it is well, though nothing is uploaded', () => machine.stored.fault === undefined)
+    t.ok(await machine.accept(madeItem(1000)))
+  },
+)
+
+t.test('a store that does not answer counts as standing still', async (t) => {
+  const objects = lastingObjects()
+  const machine = await storingMachine(objects)
+  const { log } = machine
+  const clock = new HandClock()
+  let take: (outcome: 'put') => void = () => undefined
+  const silent = {
+    ...guardedDummy,
+    put: () =>
+      new Promise((resolve) => {
+        take = resolve
+      }),
+  }
+  t.teardown(() => machine.end())
+  const groups = new StoredGroups({
+    store: silent,
+    largeStore: silent,
+    keys: new StoredKeys('p'),
+    node: 'one',
+    logFolder: log.folder,
+    secret: Buffer.alloc(32, 7),
+    clock,
+    onDoubt: () => undefined,
+    count: () => undefined,
+  } as never)
+  const item = madeItem(1000)
+  await machine.accept(item)
+  const { place } = machine.uploads.find(item.id) as AcceptedItem
+  const { id, headerSize, digest, bytes } = item
+  const meta = Buffer.from('{}')
+  const put = groups.put({ id, headerSize, digest, meta, place, contentType: '', sizeBytes: bytes.length })
+  t.equal(groups.fault, undefined)
+  clock.jump(31_000)
+  t.match(groups.fault, { message: /not taken an upload for 31 s/ })
+  take('put')
+  await put
+  t.equal(groups.fault, undefined)
 })
 
 t.test('what the store has lost is put there again', async (t) => {
