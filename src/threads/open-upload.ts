@@ -186,7 +186,7 @@ function openEndpoints(parts: UploadParts): UploadEndpoints {
     noRoomFor: (bytes = 0) => diskRoom.noRoomFor(bytes),
     storeRefusal: () => accepting.stored?.refusal,
     storeFault: () => accepting.stored?.fault,
-    warnings: () => unseenWarnings(parts.bundles),
+    warnings: () => [...unseenWarnings(parts.bundles), ...(accepting.stored?.warnings ?? [])],
     disk: diskRoom,
     itemMaxBytes: shown.itemMaxBytes,
     blockedOwners,

@@ -24,15 +24,39 @@ export interface PutAgainParts {
 /** Items that are put once more at the same time. */
 const atOnce = 512
 
-/** Puts what was accepted without the store, or was lost there: until all of it is there, or the service ends. */
-export async function putAgain(parts: PutAgainParts): Promise<void> {
-  const { unstored, clock, againMs, signal } = parts
-  while (unstored.length > 0 && !signal.aborted) {
-    const ids = unstored.splice(0, atOnce)
-    const left = await Promise.all(ids.map((id) => putOneAgain(parts, id)))
-    unstored.push(...left.flatMap((id) => (id === undefined ? [] : [id])))
-    if (left.some((id) => id !== undefined)) await pause(againMs, signal)
-    else await new Promise<void>((resolve) => void clock.after(0, resolve))
+/** Puts what was accepted without the store, or was lost there. */
+export class PutAgain {
+  #running: Promise<void> | undefined
+
+  constructor(private readonly parts: PutAgainParts) {}
+
+  /** How many the store does not have, for the health check. */
+  get warnings(): readonly string[] {
+    const { length } = this.parts.unstored
+    return length === 0
+      ? []
+      : [`${length} accepted uploads are not in the object store: they are put there again`]
+  }
+
+  /** Resolves when all of it is there, or the service ends. */
+  run(): Promise<void> {
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined
+    })
+    return this.#running
+  }
+
+  async #run(): Promise<void> {
+    const { unstored, clock, againMs, signal } = this.parts
+    while (unstored.length > 0 && !signal.aborted) {
+      const ids = unstored.slice(0, atOnce)
+      const left = await Promise.all(ids.map((id) => putOneAgain(this.parts, id)))
+      // Others only add to its end.
+      unstored.splice(0, ids.length)
+      unstored.push(...left.flatMap((id) => (id === undefined ? [] : [id])))
+      if (left.some((id) => id !== undefined)) await pause(againMs, signal)
+      else await new Promise<void>((resolve) => void clock.after(0, resolve))
+    }
   }
 }
 

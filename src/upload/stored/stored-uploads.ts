@@ -16,7 +16,7 @@ import { handOver } from './handed-over.js'
 import type { PlacesSeen } from './log-bytes.js'
 import { machineOf, nameAfter } from './machine-names.js'
 import { NodeClaim } from './node-claim.js'
-import { type PutAgainParts, putAgain } from './put-again.js'
+import { PutAgain } from './put-again.js'
 import { type StorableItem, StoredGroups } from './stored-groups.js'
 import { decodeGroupName, type StoredKeys } from './stored-keys.js'
 import { type BroughtItem, StoredRecovery } from './stored-recovery.js'
@@ -88,6 +88,7 @@ export class StoredUploads {
   #comparing: Promise<void> | undefined
   #isRecovered = false
   readonly #ended: EndedGroups
+  readonly #again: PutAgain
   /** Groups of which it is to be known whether they are held: all that wait share the look that begins next. */
   readonly #held = new GroupCommit((groups: readonly string[]) => this.#lookHeld(groups), heldAtOnce)
   /** What was logged last of each failure. */
@@ -100,6 +101,12 @@ export class StoredUploads {
     private readonly options: StoredUploadsOptions,
   ) {
     const { slowStore: store, keys, node, uploads, clock, logger } = parts
+    this.#again = new PutAgain({
+      ...parts,
+      put: async (read) => this.refusal ?? (await this.#writer?.put(await read())) ?? notOpen,
+      againMs: options.againMs ?? usualAgainMs,
+      signal: this.#abort.signal,
+    })
     this.#ended = new EndedGroups({
       store,
       keys,
@@ -129,6 +136,11 @@ export class StoredUploads {
   /** Why the store counts as standing still, whether uploads come or not; undefined: it does not. */
   get fault(): Refusal | undefined {
     return this.refusal ?? (this.options.isWanted ? this.#writer?.fault : undefined)
+  }
+
+  /** What does not get on, although uploads are taken. */
+  get warnings(): readonly string[] {
+    return this.options.isWanted ? this.#again.warnings : []
   }
 
   /**
@@ -231,7 +243,7 @@ export class StoredUploads {
       }),
       ...(watch === undefined ? [] : [clock.every(Math.min(tendMs, lookMs), () => this.#tend(watch))]),
     ]
-    if (this.options.isWanted) await this.#putAgain()
+    if (this.options.isWanted) await this.#again.run()
   }
 
   /** Why it cannot be used; undefined: it can. */
@@ -355,7 +367,7 @@ export class StoredUploads {
         return diskRefusal(error)
       })
     if (done !== undefined) this.#warn('it is not known whether the object store has all uploads', done)
-    await this.#putAgain()
+    await this.#again.run()
   }
 
   /** Whether the name is still this machine's; and the sign that this one is there, where another one wants it. */
@@ -382,14 +394,5 @@ export class StoredUploads {
     if (message === this.#warned.get(what) || this.#abort.signal.aborted) return
     this.#warned.set(what, message)
     this.parts.logger.warn({ why: message }, what)
-  }
-
-  /** Puts what was accepted without the store, or was lost there. */
-  #putAgain(): Promise<void> {
-    const { againMs = usualAgainMs } = this.options
-    const { signal } = this.#abort
-    const put: PutAgainParts['put'] = async (read) =>
-      this.refusal ?? (await this.#writer?.put(await read())) ?? notOpen
-    return putAgain({ ...this.parts, put, againMs, signal })
   }
 }
