@@ -101,7 +101,7 @@ function show({ now, height, items, open, bundles, wallet, free }) {
   ])
 }
 
-function orders({ id, state, released }) {
+function orders({ id, state, released, unshown }) {
   const made = []
   const order = (text, path, question) => {
     const button = element('button', { type: 'button' }, text)
@@ -120,6 +120,12 @@ function orders({ id, state, released }) {
     order('Repack', 'uploads-repack', 'Give this bundle up, and pack its items into another one?')
   if ((state === 'posted' || state === 'seeded') && !released)
     order('Reseed', 'uploads-reseed', 'Send all chunks of this bundle once more?')
+  if (unshown !== undefined && !released)
+    order(
+      'Trust',
+      'uploads-trust',
+      'Take this bundle for permanent though no node shows its data? Its bytes are removed here in an hour.',
+    )
   return made
 }
 
