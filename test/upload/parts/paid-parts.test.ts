@@ -65,6 +65,7 @@ async function scene(
   const clock: Clock = {
     ...systemClock,
     now: () => systemClock.now() + aheadMs,
+    monotonic: () => systemClock.monotonic() + aheadMs,
     every: (_, act) => {
       sweep = act
       return { cancel: () => undefined }
