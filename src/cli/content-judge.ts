@@ -56,7 +56,14 @@ export async function judgeOfItem(
       return [
         ['item signature', held === true ? `type ${header.signatureType}, over header and payload` : held],
         ['owner', ownerText(header.signatureType, header.owner)],
-        ['in', `transaction ${place.root}, byte ${place.offset}`],
+        [
+          'in',
+          refuse(
+            'unknown',
+            'upstream',
+            `transaction ${place.root}, byte ${place.offset}, by the gateway's word`,
+          ),
+        ],
         ...itemFindings(inner),
       ]
     },

@@ -21,7 +21,7 @@ Usage: sluice verify ID [--gateway URL] [--node URL]
 
 Checks the digest of the bytes against the headers, the gateway's signature over its words (RFC 9421), and who signed the
 content: the data item's own signature, or the transaction's and its data root. Nothing that the gateway says is trusted; for
-transactions the header comes from a base-layer node.
+transactions the header comes from a base-layer node. Lines with - state what is not checked, as the place of an item.
 
   --gateway URL  where to fetch (default: CLIENT_GATEWAY_URL, or http://127.0.0.1:3000)
   --node URL     base-layer node (default: TRUSTED_NODE_URL, or http://127.0.0.1:1984)

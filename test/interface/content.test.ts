@@ -92,6 +92,7 @@ async function hintedItems(t: Test, here: Stage): Promise<void> {
     const report = await sluice(['verify', item.id, '--gateway', here.gateway, '--node', here.node])
     t.equal(report.code, 0, report.out + report.err)
     t.match(report.out, /yes item signature/)
+    t.match(report.out, /^- +in +transaction .* by the gateway's word$/m, 'a place that nothing proves')
   }
 }
 
