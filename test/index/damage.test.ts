@@ -11,7 +11,7 @@ import { segmentOf } from './model.js'
 import { plain, plainRow, unique } from './rows.js'
 
 const folder = scratch('index-damage')
-const rows = unique(Array.from({ length: 3000 }, (_, number) => plainRow(number)))
+const rows = unique(Array.from({ length: 1000 }, (_, number) => plainRow(number)))
 const sound = segmentOf(folder, rows)
 const bytes = readFileSync(sound.file.path)
 const truth = rows.map(plain)
