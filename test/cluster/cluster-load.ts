@@ -40,8 +40,8 @@ interface Answer {
 
 /** A client waits so long for one answer, and repeats what failed for so long. */
 const [answerMs, patienceMs] = [20_000, 240_000]
-/** Between two actions of one client: each acts some times in every fault of three seconds. */
-const betweenMs = 600
+/** Between two actions of one client: each acts two or three times in every fault of three seconds. */
+const betweenMs = 1000
 /** Items that are compared at the same time. */
 const comparedAtOnce = 8
 /** Of answers that a client repeats its request after. */

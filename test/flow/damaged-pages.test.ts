@@ -1,5 +1,5 @@
 /**
- * Pages of a database are overwritten, while the program runs or between two runs (DAMAGES rounds, else 3). It may end, and say
+ * Pages of a database are overwritten, while the program runs or between two runs (DAMAGES rounds, else 2). It may end, and say
  * what to do; it must never give a wrong byte, and never end again and again.
  */
 import { randomBytes } from 'node:crypto'
@@ -31,7 +31,7 @@ import { payloadOf } from '../store/segments/rig.js'
 import { damageKinds, spoiltPage } from '../store/spoilt-page.js'
 import { type Running, run } from './running.js'
 
-const rounds = Number(process.env.DAMAGES ?? 3)
+const rounds = Number(process.env.DAMAGES ?? 2)
 t.setTimeout(1_200_000 + rounds * 60_000)
 
 const pageBytes = 4096

@@ -1,5 +1,5 @@
 /**
- * `sluice deploy` and the services die at any moment: what is there at the end is one site, and it was paid once. Three
+ * `sluice deploy` and the services die at any moment: what is there at the end is one site, and it was paid once. Two
  * moments in the suite; `KILLS=50 node dist/test/flow/deploy-killed.test.js` takes fifty. A moment counts only where the deploy
  * had not ended.
  */
@@ -16,7 +16,7 @@ import { random } from '../property.js'
 import { type Running, run, sluice } from './running.js'
 
 const program = fileURLToPath(new URL('../../../bin/sluice.mjs', import.meta.url))
-const kills = Number(process.env.KILLS ?? 3)
+const kills = Number(process.env.KILLS ?? 2)
 
 t.setTimeout(1_200_000 + kills * 60_000)
 

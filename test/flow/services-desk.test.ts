@@ -43,11 +43,12 @@ async function post(upload: string, text: string): Promise<Json & { id: string }
   return (await answer.json()) as Json & { id: string }
 }
 
+const folder = t.testdir()
+const settings = { DEVNET_SEED: 'false', ADMIN_API_KEY: key, DEVNET_BLOCK_MS: '600000' }
+const program = await run(t, folder, settings)
+const { upload = '', gateway = '', payment = '' } = program.urls
+
 t.test('an operator sees uploads on their way, and has them packed and seeded again', async (t) => {
-  const folder = t.testdir()
-  const settings = { DEVNET_SEED: 'false', ADMIN_API_KEY: key, DEVNET_BLOCK_MS: '600000' }
-  const { urls } = await run(t, folder, settings)
-  const { upload = '', gateway = '', payment = '' } = urls
   for (const url of [`${upload}/admin/uploads`, `${payment}/admin/credits`])
     t.equal((await fetch(url)).status, 401, 'only with the key')
   const { id } = await post(upload, 'on its way')
@@ -111,8 +112,6 @@ t.test('an operator sees uploads on their way, and has them packed and seeded ag
 })
 
 t.test('balances are corrected by transfers with a reason, and statements say so', async (t) => {
-  const { urls } = await run(t, t.testdir(), { SERVICES: 'gateway,payment', ADMIN_API_KEY: key })
-  const { gateway = '', payment = '' } = urls
   const admin = `${gateway}/gateway/admin`
   const wallet = '0x1111111111111111111111111111111111111111'
   const order = { key: 'correction-1', address: wallet, winc: '5000', note: 'a "gift", of ours' }
@@ -161,7 +160,13 @@ t.test('balances are corrected by transfers with a reason, and statements say so
     oracle: { source: 'fixed', usd: { ar: 6.25 } },
     accounts: [{ name: 'operator:corrections', winc: '-3000' }],
   })
-  t.match(await (await fetch(`${payment}/metrics`)).text(), /^payment_corrections_total\{[^}]*\} 2$/m)
+  await eventually('both corrections are counted', async () =>
+    /^payment_corrections_total\{[^}]*\} 2$/m.test(await (await fetch(`${payment}/metrics`)).text()),
+  )
+})
+
+t.test('the program ends when it is told to', async (t) => {
+  t.equal(await program.stop(), 0)
 })
 
 t.test('services that run alone have their numbers, and their orders', async (t) => {

@@ -1,5 +1,5 @@
 /** A machine that is gone: another one takes over what it has accepted, and it goes on under another name when it comes back. */
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { pause } from '../../src/actor/clock.js'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
 import { postgresFolder, startPostgres } from '../engines/postgres-server.js'
@@ -35,26 +35,31 @@ async function state({ urls }: Running, id: string): Promise<string | undefined>
 
 const lacking = postgresFolder === undefined ? { skip: 'no PostgreSQL here' } : radosgwAbsent
 
+const startEngines = async () => ({ objects: await startRadosgw(), postgres: await startPostgres() })
+let starting: ReturnType<typeof startEngines> | undefined
+t.teardown(async () => {
+  const engines = await starting
+  await engines?.objects.stop()
+  await engines?.postgres.stop()
+})
+
 /** Settings of machines with a bucket and a database of their own. */
-async function shared(t: Test): Promise<Record<string, string>> {
-  const [objects, database] = [await startRadosgw(), await startPostgres()]
-  t.teardown(async () => {
-    await objects.stop()
-    await database.stop()
-  })
+async function shared(name: string): Promise<Record<string, string>> {
+  starting ??= startEngines()
+  const { objects, postgres } = await starting
   return {
     DEVNET_SEED: 'false',
     DEVNET_BLOCK_MS: '500',
     SERVICES: 'gateway,upload',
     ...storeSettings(objects, await bucketAt(objects)),
     UPLOAD_FREE_ITEM_BYTES: '40000000',
-    CLUSTER_DATABASE_URL: database.url,
+    CLUSTER_DATABASE_URL: await postgres.database(name),
     CLUSTER_TAKEOVER_SECONDS: '12',
   }
 }
 
 t.test('what a killed machine has accepted becomes permanent by another one', lacking, async (t) => {
-  const settings = await shared(t)
+  const settings = await shared('killed')
   const [one, two] = [scratch('one'), scratch('two')]
   const waits = { UPLOAD_BUNDLE_WAIT_SECONDS: '3600' }
   const first = await run(t, one, { ...settings, ...waits, CLUSTER_NODE: 'first' })
@@ -75,7 +80,7 @@ t.test('what a killed machine has accepted becomes permanent by another one', la
 })
 
 t.test('a machine that stood still and goes on posts nothing that another one has', lacking, async (t) => {
-  const settings = await shared(t)
+  const settings = await shared('suspended')
   // Its items are due while it stands still.
   const waits = { UPLOAD_BUNDLE_WAIT_SECONDS: '20' }
   const first = await run(t, scratch('one'), { ...settings, ...waits, CLUSTER_NODE: 'first' })

@@ -1,5 +1,5 @@
 /**
- * Uploads while the program is killed at random moments (KILLS of them, else 5): what has a receipt is served, ends permanent,
+ * Uploads while the program is killed at random moments (KILLS of them, else 3): what has a receipt is served, ends permanent,
  * and was paid for once.
  */
 import t from 'tap'
@@ -15,7 +15,7 @@ import { random } from '../property.js'
 import { addressOf, headerOf } from '../signed-item.js'
 import { type Running, run, sluice } from './running.js'
 
-const kills = Number(process.env.KILLS ?? 5)
+const kills = Number(process.env.KILLS ?? 3)
 t.setTimeout(1_200_000 + kills * 60_000)
 const chunkBytes = 5_242_880
 const freeBytes = 1_000_000_000

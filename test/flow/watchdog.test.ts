@@ -10,7 +10,7 @@ const environment = {
   SERVICES: 'gateway',
   DEVNET_BLOCK_MS: '0',
   EDGE_THREADS: '2',
-  WATCHDOG_SECONDS: '3',
+  WATCHDOG_SECONDS: '2',
   SHUTDOWN_DRAIN_MS: '1000',
 }
 
@@ -85,7 +85,7 @@ t.test(
 )
 
 t.test('a keeper that spins ends the program, for a fresh one to recover from disk', async (t) => {
-  const { running, address } = await debugged(t, { ...environment, WATCHDOG_SECONDS: '2' })
+  const { running, address } = await debugged(t, environment)
   await spin(address, 'moderation')
   const [code] = await new Promise<unknown[]>((resolve) =>
     running.process.once('exit', (...how) => resolve(how)),
@@ -99,7 +99,7 @@ t.test('a keeper that spins ends the program, for a fresh one to recover from di
 })
 
 t.test('a program that was stopped for long ends no thread', async (t) => {
-  const running = await run(t, t.testdir(), { ...environment, WATCHDOG_SECONDS: '2' })
+  const running = await run(t, t.testdir(), environment)
   running.process.kill('SIGSTOP')
   const stoppedMs = systemClock.monotonic()
   await eventually('a silence that ends threads', () => systemClock.monotonic() - stoppedMs > 3000)

@@ -31,61 +31,58 @@ async function signatureHolds(answer: Response): Promise<boolean> {
 
 const bytesOf = (text: string): Buffer => Buffer.from(text, 'base64url')
 
-t.test(
-  'a client of nodes posts 30 MB through the gateway and reads every chunk back by offset',
-  async (t) => {
-    const { gateway, node, arweave } = await stage(t)
-    const wallet = knownWallet()
-    const address = await arweave.wallets.jwkToAddress(wallet)
-    await fetch(`${node}/mint/${address}/1000000000000000`)
-    const data = randomBytes(30_000_000)
-    const transaction = await arweave.createTransaction({ data }, wallet)
-    transaction.addTag('Content-Type', 'application/x-test')
-    await arweave.transactions.sign(transaction, wallet)
-    const uploader = await arweave.transactions.getUploader(transaction)
-    while (!uploader.isComplete) await uploader.uploadChunk()
-    t.equal(uploader.lastResponseStatus, 200)
-    t.equal((await arweave.transactions.getStatus(transaction.id)).status, 202, 'pending before the block')
-    await fetch(`${node}/mine/2`)
+t.test('a client of nodes posts 3 MB through the gateway and reads every chunk back by offset', async (t) => {
+  const { gateway, node, arweave } = await stage(t)
+  const wallet = knownWallet()
+  const address = await arweave.wallets.jwkToAddress(wallet)
+  await fetch(`${node}/mint/${address}/1000000000000000`)
+  const data = randomBytes(3_000_000)
+  const transaction = await arweave.createTransaction({ data }, wallet)
+  transaction.addTag('Content-Type', 'application/x-test')
+  await arweave.transactions.sign(transaction, wallet)
+  const uploader = await arweave.transactions.getUploader(transaction)
+  while (!uploader.isComplete) await uploader.uploadChunk()
+  t.equal(uploader.lastResponseStatus, 200)
+  t.equal((await arweave.transactions.getStatus(transaction.id)).status, 202, 'pending before the block')
+  await fetch(`${node}/mine/2`)
 
-    const { offset, size } = await arweave.chunks.getTransactionOffset(transaction.id)
-    const start = Number(offset) - Number(size) + 1
-    const read: Buffer[] = []
-    for (let at = 0; at < data.length; ) {
-      const answer = await fetch(`${gateway}/chunk/${start + at}`)
-      t.equal(answer.status, 200)
-      const json = (await answer.json()) as ChunkJson
-      t.ok(await signatureHolds(answer), 'signed')
-      const header = (name: string): string | null => answer.headers.get(`x-chain-chunk-${name}`)
-      const root = bytesOf(transaction.data_root)
-      const proven = await validatePath(root, at, 0, data.length, bytesOf(json.data_path))
-      if (proven === false) throw new Error('arweave-js does not accept the path')
-      t.equal(proven.chunkSize, bytesOf(json.chunk).length)
-      t.equal(header('data-root'), transaction.data_root)
-      t.equal(header('tx-id'), transaction.id)
-      t.equal(header('relative-start-offset'), String(at))
-      read.push(bytesOf(json.chunk))
-      const raw = await fetch(`${gateway}/chunk/${start + at + 7}/data`)
-      t.ok(bytesOf(json.chunk).equals(Buffer.from(await raw.arrayBuffer())), 'the same bytes raw')
-      t.equal(raw.headers.get('x-chain-chunk-read-offset'), '7')
-      t.equal(raw.headers.get('x-chain-chunk-start-offset'), String(start + at))
-      t.equal(raw.headers.get('x-chain-chunk-tx-start-offset'), String(start))
-      t.equal(raw.headers.get('x-chain-chunk-data-path'), json.data_path)
-      at += bytesOf(json.chunk).length
-    }
-    t.ok(Buffer.concat(read).equals(data), 'all chunks together are the data')
+  const { offset, size } = await arweave.chunks.getTransactionOffset(transaction.id)
+  const start = Number(offset) - Number(size) + 1
+  const read: Buffer[] = []
+  for (let at = 0; at < data.length; ) {
+    const answer = await fetch(`${gateway}/chunk/${start + at}`)
+    t.equal(answer.status, 200)
+    const json = (await answer.json()) as ChunkJson
+    t.ok(await signatureHolds(answer), 'signed')
+    const header = (name: string): string | null => answer.headers.get(`x-chain-chunk-${name}`)
+    const root = bytesOf(transaction.data_root)
+    const proven = await validatePath(root, at, 0, data.length, bytesOf(json.data_path))
+    if (proven === false) throw new Error('arweave-js does not accept the path')
+    t.equal(proven.chunkSize, bytesOf(json.chunk).length)
+    t.equal(header('data-root'), transaction.data_root)
+    t.equal(header('tx-id'), transaction.id)
+    t.equal(header('relative-start-offset'), String(at))
+    read.push(bytesOf(json.chunk))
+    const raw = await fetch(`${gateway}/chunk/${start + at + 7}/data`)
+    t.ok(bytesOf(json.chunk).equals(Buffer.from(await raw.arrayBuffer())), 'the same bytes raw')
+    t.equal(raw.headers.get('x-chain-chunk-read-offset'), '7')
+    t.equal(raw.headers.get('x-chain-chunk-start-offset'), String(start + at))
+    t.equal(raw.headers.get('x-chain-chunk-tx-start-offset'), String(start))
+    t.equal(raw.headers.get('x-chain-chunk-data-path'), json.data_path)
+    at += bytesOf(json.chunk).length
+  }
+  t.ok(Buffer.concat(read).equals(data), 'all chunks together are the data')
 
-    t.ok(data.equals(Buffer.from(await arweave.chunks.downloadChunkedData(transaction.id))), 'downloaded')
-    const got = await arweave.transactions.getData(transaction.id, { decode: true })
-    t.ok(data.equals(Buffer.from(got as Uint8Array)), 'getData')
-    t.match((await arweave.transactions.getStatus(transaction.id)).confirmed, { block_height: 1 })
-    t.ok(await arweave.transactions.verify(await arweave.transactions.get(transaction.id)), 'the header')
-    const balance = await (await fetch(`${node}/wallet/${address}/balance`)).text()
-    t.equal(await arweave.wallets.getBalance(address), balance)
-    t.equal((await arweave.blocks.getByHeight(1)).txs[0], transaction.id)
-    t.equal((await arweave.network.getInfo()).height, 2)
-  },
-)
+  t.ok(data.equals(Buffer.from(await arweave.chunks.downloadChunkedData(transaction.id))), 'downloaded')
+  const got = await arweave.transactions.getData(transaction.id, { decode: true })
+  t.ok(data.equals(Buffer.from(got as Uint8Array)), 'getData')
+  t.match((await arweave.transactions.getStatus(transaction.id)).confirmed, { block_height: 1 })
+  t.ok(await arweave.transactions.verify(await arweave.transactions.get(transaction.id)), 'the header')
+  const balance = await (await fetch(`${node}/wallet/${address}/balance`)).text()
+  t.equal(await arweave.wallets.getBalance(address), balance)
+  t.equal((await arweave.blocks.getByHeight(1)).txs[0], transaction.id)
+  t.equal((await arweave.network.getInfo()).height, 2)
+})
 
 t.test('real chunks are served with proofs that lead to what their owner signed', async (t) => {
   const { gateway, arweave } = await stage(t, { DEVNET_REPLAY_PATH: replay, EDGE_THREADS: '1' })

@@ -70,15 +70,16 @@ async function paysOnce(t: Test, places: Places, wallet: Wallet): Promise<void> 
   await eventually('the upload is charged', async () => (await balanceOf(places, wallet)) === before - cost)
 }
 
+const program = await run(t, t.testdir(), settings)
+const { urls } = program
+
 t.test('items beyond what is free are paid from credits, once', async (t) => {
-  const { urls } = await run(t, t.testdir(), settings)
   const places = { upload: urls.upload ?? '', payment: urls.payment ?? '' }
   await paysOnce(t, places, walletOf(ed25519Signer(Buffer.alloc(32, 8))))
   await paysOnce(t, places, walletOf(ethereumSigner(Buffer.alloc(32, 9))))
 })
 
 t.test('the payment service tells how much is left for free, by either address of a wallet', async (t) => {
-  const { urls } = await run(t, t.testdir(), settings)
   const wallet = walletOf(ethereumSigner(Buffer.alloc(32, 10)))
   const left = async (address: string): Promise<unknown> =>
     (await jsonOf(`${urls.payment}/v1/account/free?address=${address}`)).bytesRemaining
@@ -115,4 +116,8 @@ t.test('an upload service alone asks the payment service that it is told of', as
     t.equal(offerAnswer.status, 503, path)
     t.equal(await offerAnswer.text(), 'Payment Service is unreachable', 'and nothing of where it is')
   }
+})
+
+t.test('the program ends when it is told to', async (t) => {
+  t.equal(await program.stop(), 0)
 })

@@ -158,29 +158,29 @@ t.test('the upload service is as it says', { skip }, async (t) => {
     [409, 'POST', `/admin/uploads-trust/${carrier}`, undefined, operator],
     [200, 'POST', `/admin/uploads-repack/${carrier}`, undefined, operator],
   ])
-})
 
-t.test('the proxy does find what is not as described', { skip }, async (t) => {
-  const { urls } = await run(t, t.testdir(), { SERVICES: 'upload' })
-  const proxy = await proxied(t, urls.upload ?? '', (text) =>
-    text.replaceAll('"lifetimeBytes"', '"somethingElse"'),
-  )
-  t.match((await fetch(`${proxy}/info`)).headers.get('sl-violations'), /somethingElse/)
-})
-
-t.test('the payment service is as it says', { skip }, async (t) => {
-  const { urls } = await run(t, t.testdir(), {
-    DEVNET_SEED: 'false',
-    ADMIN_API_KEY: key,
-    PRIVATE_ROUTE_SECRET: secret,
+  await t.test('the proxy does find what is not as described', async (t) => {
+    const proxy = await proxied(t, upload, (text) => text.replaceAll('"lifetimeBytes"', '"somethingElse"'))
+    t.match((await fetch(`${proxy}/info`)).headers.get('sl-violations'), /somethingElse/)
   })
+})
+
+t.test('the payment service', { skip }, async (t) => {
+  const { urls } = await run(t, t.testdir(), { ADMIN_API_KEY: key, PRIVATE_ROUTE_SECRET: secret })
   const { payment = '' } = urls
   await isComplete(t, payment)
+  const proxy = await proxied(t, payment)
+  await t.test('is as it says', (t) => creditsAreAsDescribed(t, payment, proxy))
+  await t.test('answers names, services and operators as it says', (t) =>
+    namesAreAsDescribed(t, payment, proxy),
+  )
+})
+
+async function creditsAreAsDescribed(t: Test, payment: string, proxy: string): Promise<void> {
   const wallet = '0x1111111111111111111111111111111111111111'
   const correction = { key: 'described-1', address: wallet, winc: '5000', note: 'for the description' }
   const headers = { authorization: `Bearer ${key}` }
   await fetch(`${payment}/admin/corrections`, { method: 'POST', headers, body: JSON.stringify(correction) })
-  const proxy = await proxied(t, payment)
   const json = { 'content-type': 'application/json' }
   await calls(t, proxy, [
     [200, 'GET', '/v1/info'],
@@ -210,15 +210,9 @@ t.test('the payment service is as it says', { skip }, async (t) => {
     [402, 'POST', `/v1/x402/payment/ethereum/${wallet}`, '{"byteCount":1000,"dataItemId":"x"}', json],
     [400, 'GET', '/v1/redeem?email=nobody'],
   ])
-})
+}
 
-t.test('names, services and operators are answered as the payment service says', { skip }, async (t) => {
-  const { urls } = await run(t, t.testdir(), {
-    DEVNET_SEED: 'false',
-    ADMIN_API_KEY: key,
-    PRIVATE_ROUTE_SECRET: secret,
-  })
-  const { payment = '' } = urls
+async function namesAreAsDescribed(t: Test, payment: string, proxy: string): Promise<void> {
   const wallet = nativeAddress(signer.signatureType, signer.owner)
   const operator = { authorization: `Bearer ${key}` }
   const service = { authorization: `Bearer ${await makeServiceToken(secret, Date.now())}` }
@@ -233,7 +227,6 @@ t.test('names, services and operators are answered as the payment service says',
     usesMax: 0,
     isForNew: false,
   }
-  const proxy = await proxied(t, payment)
   const nonce = randomUUID()
   const signed = {
     'x-nonce': nonce,
@@ -243,7 +236,7 @@ t.test('names, services and operators are answered as the payment service says',
   }
   const lease = 'type=lease&years=1'
   const item = (letter: string): string => `dataItemId=${letter.repeat(43)}`
-  const other = '0x1111111111111111111111111111111111111111'
+  const other = '0x3333333333333333333333333333333333333333'
   const pair = `payingAddress=${wallet}&approvedAddress=${other}`
   const account = `ed25519/${wallet}`
   await calls(t, proxy, [
@@ -284,4 +277,4 @@ t.test('names, services and operators are answered as the payment service says',
     [200, 'GET', `/v1/arns/held/${antId}`],
     [404, 'GET', `/v1/arns/held/${'A'.repeat(43)}`],
   ])
-})
+}
