@@ -215,6 +215,8 @@ class Check {
     const { view, at } = this.pieces
     let first = 0
     while (first < slots && !isEmpty(view, at + first * slotBytes)) first += 1
+    // A reader that looks for an absent key would go around for ever.
+    if (first === slots) throw new Wrong('no slot of a table is empty')
     const upper = 2 ** 24 % slots
     let run = 0
     let occupied = 0
