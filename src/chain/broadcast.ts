@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import type { Clock } from '../actor/clock.js'
 import { FairSlots, gaveUp } from '../actor/fair-slots.js'
+import type { Requester } from '../actor/requester.js'
 import { isRefusal } from '../format/refusal.js'
 import { distinct, Node } from './node.js'
 import type { ChainOptions } from './remote-chain-options.js'
@@ -82,16 +84,13 @@ export class Broadcast {
 
   /**
    * Posts node JSON of a chunk to the preferred nodes and of them to the least busy ones first, until enough took it, or none is
-   * left, or `refusalsMax` in a row refused it for good. Resolves as soon as that is known; posts that are under way then go on.
+   * left, or `refusalsMax` in a row refused it for good. Resolves as soon as that is known; posts that are under way then go on, and those that wait end.
    * `client`: whose post it is, '' for this program's own. Never rejects.
    */
   async chunk(json: string, client = ''): Promise<Broadcasted> {
     const results: NodeOutcome[] = []
     let refusals = 0
-    let tell = (): void => undefined
-    const clear = new Promise<void>((resolve) => {
-      tell = resolve
-    })
+    const clear = new AbortController()
     const isPreferred = (name: string): boolean => this.#preferred.has(name)
     const successes = (): number => results.filter(({ success }) => success).length
     const preferredSuccesses = (): number =>
@@ -109,14 +108,14 @@ export class Broadcast {
         if (isClear()) return
         // Only a preferred one can still be missing.
         if (successes() >= this.#successesMin && !isPreferred(target.node.name)) continue
-        const outcome = await this.#post(target, json, client)
+        const outcome = await this.#post(target, json, { client, signal: clear.signal })
         refusals = outcome.statusCode >= 400 && outcome.statusCode < 499 ? refusals + 1 : 0
         results.push(outcome)
-        if (isClear()) tell()
+        if (isClear()) clear.abort()
       }
     }
     const threads = Array.from({ length: this.options.concurrency }, worker)
-    await Promise.race([clear, Promise.all(threads)])
+    await Promise.race([once(clear.signal, 'abort'), Promise.all(threads)])
     const successCount = successes()
     return {
       successCount,
@@ -127,10 +126,11 @@ export class Broadcast {
     }
   }
 
-  async #post({ node, places }: Target, json: string, client: string): Promise<NodeOutcome> {
+  /** `signal`: ends the wait for a place. What waits for one holds the whole chunk, and nobody waits for its end any more. */
+  async #post({ node, places }: Target, json: string, { client, signal }: Requester): Promise<NodeOutcome> {
     const plain = { peer: node.name, success: false, canceled: false, timedOut: false }
     const { abortMs, responseMs } = this.options
-    const place = await places.waitFor(client, abortMs, this.clock)
+    const place = await places.waitFor(client, abortMs, this.clock, signal)
     if (isRefusal(place)) return { ...plain, statusCode: 503, skipped: true }
     const end = new AbortController()
     const timer = this.clock.after(responseMs, () => end.abort())

@@ -167,3 +167,26 @@ t.test(
     t.equal(commonFailure(of(504, 502)), 502)
   },
 )
+
+t.test('a chunk that enough nodes took waits for no other one', async (t) => {
+  const held: ServerResponse[] = []
+  const slow = await nodeThat(t, (request, response: ServerResponse) => {
+    request.resume()
+    held.push(response)
+  })
+  const quick = await nodeThat(t, (request, response: ServerResponse) => {
+    request.resume()
+    response.writeHead(200).end('{}')
+  })
+  const options = { ...usual, successesMin: 1, concurrency: 2, perNodeMax: 1 }
+  const broadcast = new Broadcast({ ...patient, nodes: [slow.url, quick.url] }, options, systemClock)
+  t.teardown(() => broadcast.close())
+  t.match(await broadcast.chunk('{"number":1}'), { enough: true })
+  await eventually('the slow node has the first one', () => held.length === 1)
+  t.match(await broadcast.chunk('{"number":22}'), { enough: true })
+  held[0]?.writeHead(200).end('{}')
+  // Whoever waited for the place of the slow node has it before this one.
+  void broadcast.chunk('{"number":3}')
+  await eventually('the slow node has another one', () => held.length === 2)
+  t.equal(held[1]?.req.headers['content-length'], String('{"number":3}'.length))
+})
