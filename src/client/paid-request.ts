@@ -58,8 +58,10 @@ async function sendPaid(
     if (!(error instanceof ClientError) || !['unavailable', 'aborted', 'rate-limited'].includes(error.code))
       throw error
     const found = `a payment of ${payment.amount} micro-USDC was sent, and no answer came`
+    const untilText = new Date(payment.validUntilMs).toISOString()
     const advice =
-      'call again with the same content: the same payment is sent, which can be settled once only'
+      `call again with the same content before ${untilText}: the same payment is sent, which can be settled once only. ` +
+      'Afterwards a new one is signed: look first whether your wallet has paid this one'
     throw new ClientError('payment-uncertain', found, advice, { cause: error })
   }
   if (answer.status !== 402) return answer

@@ -36,8 +36,11 @@ const tokens = {
   },
 } as const
 
-/** Bounds of the time that a payment may be valid for, whatever the service requests. */
-const timeoutSecondsMax = 7200
+/**
+ * Bounds of the time that a payment may be valid for, whatever the service requests. While it is valid no second one is signed for
+ * the same content: with less a service could settle one and have the next signed at once.
+ */
+const [timeoutSecondsMin, timeoutSecondsMax] = [60, 7200] as const
 /** How much the clock of the other side may be behind. */
 const clockSlackSeconds = 600
 
@@ -92,7 +95,8 @@ function readOffers(version: 1 | 2, challenge: Record<string, unknown>): Payment
     if (String(asset).toLowerCase() !== tokens[network].asset.toLowerCase()) return []
     if (typeof payTo !== 'string' || !/^0x[0-9a-fA-F]{40}$/.test(payTo)) return []
     const seconds = maxTimeoutSeconds ?? 300
-    if (typeof seconds !== 'number' || !Number.isSafeInteger(seconds) || seconds <= 0) return []
+    if (typeof seconds !== 'number' || !Number.isSafeInteger(seconds)) return []
+    if (seconds < timeoutSecondsMin) return []
     const offer = {
       version,
       network,
