@@ -5,6 +5,7 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { packedClient } from './packed.js'
 
 const root = fileURLToPath(new URL('../../..', import.meta.url))
 const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc')
@@ -70,10 +71,7 @@ t.test(
       if (name.startsWith('.') || existsSync(join(modules, name))) continue
       symlinkSync(join(root, 'node_modules', name), join(modules, name))
     }
-    const alone = plain(
-      [process.execPath, join(root, 'bin/pack-client.mjs'), join(folder, 'one')],
-      root,
-    ).trim()
+    const alone = packedClient(join(folder, 'one'))
     plain([process.execPath, tsc, '-p', 'tsconfig.client.json', '--outDir', 'dist/types'], root)
     const words = ['npm', 'pack', '--ignore-scripts', '--json', '--pack-destination', join(folder, 'two')]
     const [{ filename }] = JSON.parse(plain(words, root)) as [{ filename: string }]
