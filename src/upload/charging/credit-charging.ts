@@ -88,7 +88,7 @@ export class CreditCharging implements Charging {
     const service = this.service === undefined ? {} : { service: this.service.name }
     const order = { ...payerOf(header, uploader), ...named, ...service, bytes }
     // Nothing is reserved yet, so a full disk is answered at once.
-    const unwritten = await this.#unsettled.reserve(header.id, ticket)
+    const unwritten = await this.#unsettled.recordOrder(header.id, ticket)
     if (unwritten !== undefined) return unwritten
     const reserving = this.credits.reserve(order)
     const reserved = await this.#inTime(reserving)

@@ -45,7 +45,7 @@ export class UnsettledItems {
   }
 
   /** Writes down that credits may be reserved by the order with this ticket. An answer: the disk refuses. */
-  reserve(id: Id, ticket: Uint8Array): Promise<UploadAnswer | undefined> {
+  recordOrder(id: Id, ticket: Uint8Array): Promise<UploadAnswer | undefined> {
     return this.#changes.add({ id, ticket })
   }
 

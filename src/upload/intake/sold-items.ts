@@ -45,10 +45,10 @@ interface Paid {
 
 /** Items that are paid for one by one (x402): first stored, then the payment is settled, then accepted. */
 export class SoldItems {
-  /** `turns`: by id of the item, with all others who accept items. */
+  /** `lock`: by id of the item, with all others who accept items. */
   constructor(
     private readonly parts: SoldItemsParts,
-    private readonly turns: KeyedLock,
+    private readonly lock: KeyedLock,
     private readonly receipts: Pick<SignedReceipts, 'again'>,
     private readonly acceptance: Pick<ItemAcceptance, 'accept' | 'isHeldUp'>,
   ) {}
@@ -56,12 +56,12 @@ export class SoldItems {
   /** Continues a sale whose item is stored. Its payment may have been settled meanwhile. */
   resume(sale: Sale, purchase?: Purchase): Promise<UploadAnswer> {
     const { openSales, uploads } = this.parts
-    return this.turns.run(sale.itemId, async () => {
+    return this.lock.run(sale.itemId, async () => {
       const { sales } = openSales
       const item = uploads.find(sale.itemId)
       if (sales.isOpen(sale)) {
         const isOther = item !== undefined && !isGone(item) && !isCopyAt(sale, item.place)
-        if (!isOther) return purchase ? this.complete(sale, purchase) : this.#complete(sale)
+        if (!isOther) return purchase ? this.complete(sale, purchase) : this.#settleAndAccept(sale)
         // Another copy is accepted, or about to be.
         if (sales.allOf(sale.itemId).some((copy) => isCopyAt(copy, item.place))) return waitingAnswer
         await this.#drop(sale)
@@ -74,7 +74,7 @@ export class SoldItems {
 
   /** Same as `resume`, without a payment. Undefined: a request for the item is at work, and decides the sale. */
   resumeIdle(sale: Sale): Promise<UploadAnswer | undefined> {
-    return this.turns.isTaken(sale.itemId) ? Promise.resolve(undefined) : this.resume(sale)
+    return this.lock.isTaken(sale.itemId) ? Promise.resolve(undefined) : this.resume(sale)
   }
 
   /**
@@ -84,7 +84,7 @@ export class SoldItems {
   async leave(isLost: (group: string) => boolean): Promise<void> {
     const { sales } = this.parts.openSales
     for (const sale of sales.open())
-      await this.turns.run(sale.itemId, async () => {
+      await this.lock.run(sale.itemId, async () => {
         const stored = sale.item?.stored
         if (stored !== undefined && isLost(stored) && sales.isOpen(sale)) await this.#drop(sale)
       })
@@ -118,7 +118,7 @@ export class SoldItems {
         own ??= open
         continue
       }
-      const answer = await this.#complete(open)
+      const answer = await this.#settleAndAccept(open)
       // Unpaid: a new sale may begin.
       if (answer.status !== 402) return answer
     }
@@ -144,13 +144,13 @@ export class SoldItems {
     const { listing } = this.parts
     const { client, fresh } = settling
     const isListed = sale.item?.isBundle !== true || (await listing?.listSale(sale.item, client)) !== false
-    if (isListed) return this.#complete(sale, purchase, settling)
+    if (isListed) return this.#settleAndAccept(sale, purchase, settling)
     if (fresh !== undefined) await this.#drop(sale)
     return unlisted
   }
 
   /** The same for what is listed. Without `purchase` no money moves: what became of the payment is looked up. */
-  async #complete(
+  async #settleAndAccept(
     sale: Sale,
     purchase?: Purchase,
     { answerFields, fresh }: Settling = {},
