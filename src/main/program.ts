@@ -27,7 +27,6 @@ import { claimDataFolder } from './data-folder.js'
 import { descriptorLimit, shareDescriptors, withinDescriptors } from './descriptors.js'
 import type { SeededSite, seedSite } from './devnet-site.js'
 import { diskShares, sayShares, withinDisk } from './disk-shares.js'
-import { type GatewayPlace, gatewayServiceOf } from './gateway-service.js'
 import { keepHistory } from './history.js'
 import { lyingGateways } from './lying-gateways.js'
 import { announcedGateway, networkOf } from './network.js'
@@ -36,6 +35,7 @@ import { type ReloadOutcome, reloading } from './reload.js'
 import { ResourceWatch } from './resource-watch.js'
 import { RunningThreads } from './running-threads.js'
 import { clusterOf } from './start-cluster.js'
+import { type GatewayPlace, gatewayServiceOf } from './start-gateway.js'
 import { type PaymentPlace, paymentServiceOf } from './start-payment.js'
 import { type UploadPlace, uploadServiceOf } from './start-upload.js'
 import { devnetThread, tryKey } from './thread-options.js'
@@ -77,13 +77,13 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
     tls,
     adminKey: () => live.key,
     current: () => live.config,
-    services: () => ({ ...uploads.address(), ...credits.address(), ...liars.address() }),
+    services: () => ({ ...uploads.address(), ...payments.address(), ...liars.address() }),
   })
   const liars = lyingGateways(config, () => gateway.url())
   const links = { gateway: () => announcedGateway(config, gateway.url()), adminKey: () => live.key }
   const beside = { host: network.host, nodes, ...links, tls }
-  const credits = paymentServiceOf(config, shared, threads, beside)
-  const uploads = uploadServiceOf(config, shared, threads, { ...beside, payment: credits.address })
+  const payments = paymentServiceOf(config, shared, threads, beside)
+  const uploads = uploadServiceOf(config, shared, threads, { ...beside, payment: payments.address })
   const cluster = clusterOf(config, shared, threads)
   const supervised = await supervise(
     [
@@ -95,9 +95,9 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
       cluster.parts,
       ...gateway.steps,
       ...(gateway.edges.length === 0 ? [] : liars.parts),
-      ...credits.ports,
+      ...payments.ports,
       ...uploads.ports,
-      ...servingSteps(gateway, credits, uploads, readiness),
+      ...servingSteps(gateway, payments, uploads, readiness),
       [...watches(config, shared, log), ...tls.watches],
       watchdogPart(threads, server, ownMeters(shared), log),
     ],
@@ -112,7 +112,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
     readiness.add('site')
     liars.seeded(shown.examples)
     const chain = embedded ? { devnet: node } : {}
-    const urls = { ...gateway.urls(), ...uploads.urls(), ...credits.urls(), ...chain }
+    const urls = { ...gateway.urls(), ...uploads.urls(), ...payments.urls(), ...chain }
     cluster.announce(urls)
     const reload = reloading({ started: given, live, threads, tls, log })
     return { urls, ...shown, lost: supervised.lost, reload, stop }
@@ -173,12 +173,12 @@ function sellingSteps(
 /** Edges and the services; the gateway states a service after its thread has come up. */
 function servingSteps(
   gateway: Pick<GatewayPlace, 'sellers' | 'edges'>,
-  credits: Pick<PaymentPlace, 'parts'>,
+  payments: Pick<PaymentPlace, 'parts'>,
   uploads: Pick<UploadPlace, 'parts'>,
   readiness: Readiness,
 ): (Part | readonly Part[])[] {
   const there = (part: 'upload' | 'payment'): Part => step(`${part} is there`, () => readiness.add(part))
-  return [...sellingSteps(gateway, credits), there('payment'), ...uploads.parts, there('upload')]
+  return [...sellingSteps(gateway, payments), there('payment'), ...uploads.parts, there('upload')]
 }
 
 const nothingSeeded: SeededSite = { examples: {}, names: {} }
