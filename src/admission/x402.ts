@@ -82,7 +82,7 @@ export class X402 implements Payments {
 
   /** Settles a payment that came elsewhere, of exactly `quote.units`: at most once, and credits it first. Never rejects. */
   settle(read: ReadPayment, quote: Quote, who: Who): Promise<Paid | Denial> {
-    return this.#pay({ read, quote }, who)
+    return this.#haveSettled({ read, quote }, who)
   }
 
   /** Looks whether a payment that came elsewhere, of exactly `quote.units`, would settle. Moves nothing. Never rejects. */
@@ -109,7 +109,7 @@ export class X402 implements Payments {
     const read = paymentOf(charge.request)
     if (read === undefined) return undefined
     const quote = this.parts.offers.quote(charge)
-    return this.#pay({ request: charge.request, read, quote }, { beneficiary: client, asker: client })
+    return this.#haveSettled({ request: charge.request, read, quote }, { beneficiary: client, asker: client })
   }
 
   topUp(request: Request, beneficiary: string, asker: string): Promise<Paid | Denial> | undefined {
@@ -118,7 +118,7 @@ export class X402 implements Payments {
     if (read === undefined) return undefined
     const quote = this.parts.offers.quote(charge)
     const given = isUnreadable(read) ? quote : this.#givenAmount(quote, read)
-    return this.#pay({ request, read, quote: given }, { beneficiary, asker })
+    return this.#haveSettled({ request, read, quote: given }, { beneficiary, asker })
   }
 
   /** A top-up costs what its payer gives, from the least to the most that any answer costs. */
@@ -130,7 +130,7 @@ export class X402 implements Payments {
   }
 
   /** Has the cashier settle a payment, and credit it. */
-  async #pay(payment: Payment, who: Who): Promise<Paid | Denial> {
+  async #haveSettled(payment: Payment, who: Who): Promise<Paid | Denial> {
     const ordered = this.#ordered(payment, who)
     if ('status' in ordered) return ordered
     const { read, order } = ordered

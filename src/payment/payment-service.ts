@@ -12,9 +12,6 @@ import type { LedgerCredits } from './books/credits.js'
 import { ExcludedSenders } from './books/excluded-senders.js'
 import { type IsKnownWallet, protectedRoutes } from './books/protected-routes.js'
 import { accountOf } from './books/wallets.js'
-import { type CallLimits, type PaymentRoute, paymentHostRoutes } from './calls/payment-call.js'
-import { serviceInfoRoutes } from './calls/payment-info-routes.js'
-import { RequestTurns } from './calls/request-turns.js'
 import { cardRoutes } from './cards/card-routes.js'
 import type { Cards } from './cards/cards.js'
 import { creditsPageRoute, creditsPath } from './cards/credits-page.js'
@@ -30,6 +27,9 @@ import type { Reconciler } from './operator/reconciliation.js'
 import { priceRoutes } from './prices/price-routes.js'
 import { promotionRoutes } from './prices/promotion-routes.js'
 import type { Promotions } from './prices/promotions.js'
+import { serviceInfoRoutes } from './requests/payment-info-routes.js'
+import { type PaymentRoute, paymentHostRoutes, type RequestLimits } from './requests/payment-route.js'
+import { RequestTurns } from './requests/request-turns.js'
 import {
   buildCards,
   buildMoney,
@@ -64,7 +64,7 @@ const signedRequests = { windowMs: 1000, each: 100, all: 20_000 }
 const recordedAnswers = { windowMs: 60_000, each: 60, all: 20_000 }
 
 /** Bounds of requests, each with counters of its own. */
-function callLimits(clock: Clock): CallLimits {
+function requestLimits(clock: Clock): RequestLimits {
   return {
     signed: new RateWindow(signedRequests, clock),
     turns: new RequestTurns(clock),
@@ -124,7 +124,11 @@ export class PaymentService {
     this.#processor = usdc?.processor
     this.usdc = usdc?.sales
     this.reconciler = buildReconciler(parts, this.#cards, this.#topUps, usdc)
-    this.routes = paymentHostRoutes(this.#callRoutes(parts, money, usdc), callLimits(clock), parts.clientOf)
+    this.routes = paymentHostRoutes(
+      this.#paymentRoutes(parts, money, usdc),
+      requestLimits(clock),
+      parts.clientOf,
+    )
     this.#background('time', this.#time.refresh())
     this.#timers = this.#startTimers(clock, options.recheckMs, owned)
   }
@@ -149,7 +153,7 @@ export class PaymentService {
     ]
   }
 
-  #callRoutes(
+  #paymentRoutes(
     { ledger, free, clock, options }: PaymentServiceParts,
     { wallets, accounts, prices, quotes }: Money,
     usdc: UsdcSelling | undefined,

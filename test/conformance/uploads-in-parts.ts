@@ -1,7 +1,7 @@
 /** What every way to keep uploads in parts must pass: on one machine, and on two that answer for the same ones. */
 import type { Test } from 'tap'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
-import type { UploadAnswer } from '../../src/upload/calls/upload-answers.js'
+import type { UploadAnswer } from '../../src/upload/requests/upload-answers.js'
 import { eventually } from '../eventually.js'
 import { answered, requestOf, type UploadRig } from '../upload/upload-rig.js'
 

@@ -1,7 +1,7 @@
 /** A clock that is hours ahead and set right soon must end nothing: no shared credits, no quotes, no owners of payments. */
 import t from 'tap'
 import { indexKinds } from '../../src/payment/books/approval-index.js'
-import { makeServiceToken } from '../../src/payment/calls/service-token.js'
+import { makeServiceToken } from '../../src/payment/requests/service-token.js'
 import { OwnedPayments } from '../../src/payment/usdc/owned-payments.js'
 import { paymentRig, secret } from './rig.js'
 

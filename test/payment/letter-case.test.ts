@@ -1,7 +1,7 @@
 /** Words that mean the same in any letter case or form are answered alike, and those that do not are kept apart. */
 import t from 'tap'
 import { accountOf } from '../../src/payment/books/wallets.js'
-import { makeServiceToken } from '../../src/payment/calls/service-token.js'
+import { makeServiceToken } from '../../src/payment/requests/service-token.js'
 import { paymentRig, secret } from './rig.js'
 
 const hex = '52908400098527886e0f7030069857d2e4169ee7'

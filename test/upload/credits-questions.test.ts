@@ -5,8 +5,8 @@ import { TimedTurns } from '../../src/actor/timed-turns.js'
 import type { Clients } from '../../src/admission/clients.js'
 import type { Request } from '../../src/http/exchange.js'
 import type { CheckOrder } from '../../src/payment/credits-port.js'
-import { creditsRoutes, questionTurns } from '../../src/upload/calls/credits-routes.js'
-import type { UploadAnswer } from '../../src/upload/calls/upload-answers.js'
+import type { UploadAnswer } from '../../src/upload/requests/upload-answers.js'
+import { creditsRoutes, questionTurns } from '../../src/upload/routes/credits-routes.js'
 
 t.test('few questions are at the payment service, and a newcomer does not wait behind a flood', async (t) => {
   let open = 0

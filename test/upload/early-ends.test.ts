@@ -1,8 +1,8 @@
 /** Uploads that end before their item is taken: nothing of them is held, or counted, any more. */
 import t, { type Test } from 'tap'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
-import { textAnswer, type UploadAnswer } from '../../src/upload/calls/upload-answers.js'
 import { openUploadTables } from '../../src/upload/records/uploads.js'
+import { textAnswer, type UploadAnswer } from '../../src/upload/requests/upload-answers.js'
 import { answered, type RigOptions, requestOf, type UploadRig, uploadRig } from './upload-rig.js'
 
 const signer = ed25519Signer(Buffer.alloc(32, 7))

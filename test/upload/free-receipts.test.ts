@@ -1,8 +1,8 @@
 /** Receipts take processor time: free items have turns to be signed, and paid ones do not wait for them. */
 import t, { type Test } from 'tap'
 import { ed25519Signer, signItem } from '../../src/proof/sign.js'
-import type { UploadAnswer } from '../../src/upload/calls/upload-answers.js'
 import { openUploadTables } from '../../src/upload/records/uploads.js'
+import type { UploadAnswer } from '../../src/upload/requests/upload-answers.js'
 import { eventually } from '../eventually.js'
 import { answered, requestOf, type UploadRig, uploadRig } from './upload-rig.js'
 

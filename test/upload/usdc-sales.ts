@@ -1,5 +1,5 @@
 import type { Test } from 'tap'
-import type { UploadAnswer } from '../../src/upload/calls/upload-answers.js'
+import type { UploadAnswer } from '../../src/upload/requests/upload-answers.js'
 import { eventually } from '../eventually.js'
 import { answered, type RigOptions, requestOf, type UploadRig } from './upload-rig.js'
 

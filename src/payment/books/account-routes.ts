@@ -1,9 +1,15 @@
 import { isRefusal } from '../../format/refusal.js'
 import type { Transfer } from '../../ledger/transfer.js'
 import { requestSigner } from '../../proof/signed-request.js'
-import { cursorPlaces, jsonOf, limitOf, paged, wrongCursor, wrongLimit } from '../calls/paging.js'
-import { type Call, json, type PaymentRoute, plainAnswer, type RouteAnswer } from '../calls/payment-call.js'
 import type { FreeTier } from '../credits-port.js'
+import { cursorPlaces, jsonOf, limitOf, paged, wrongCursor, wrongLimit } from '../requests/paging.js'
+import {
+  json,
+  type PaymentRoute,
+  plainAnswer,
+  type RouteAnswer,
+  type RouteRequest,
+} from '../requests/payment-route.js'
 import type { Accounts, HistoryPlace } from './accounts.js'
 import { approvalView } from './approvals.js'
 import { addressKind, spelled } from './wallets.js'
@@ -16,7 +22,7 @@ export function accountRoutes(accounts: Accounts, free: FreeTier | undefined): P
     const balance = await accounts.balance(address)
     return balance === undefined ? plainAnswer(404, 'User Not Found') : json(balance)
   }
-  const ofQuery = async ({ query }: Call): Promise<RouteAnswer> => {
+  const ofQuery = async ({ query }: RouteRequest): Promise<RouteAnswer> => {
     const address = query.get('address') ?? ''
     return address === '' ? plainAnswer(400, missingAddress) : balanceOf(address)
   }
@@ -86,7 +92,7 @@ function historyRoutes(accounts: Accounts): PaymentRoute[] {
   ]
 }
 
-async function pairAnswer({ wallets, approvals }: Accounts, { query }: Call): Promise<RouteAnswer> {
+async function pairAnswer({ wallets, approvals }: Accounts, { query }: RouteRequest): Promise<RouteAnswer> {
   const [paying, approved] = [query.get('payingAddress') ?? '', query.get('approvedAddress') ?? '']
   if (addressKind(paying) === undefined) return plainAnswer(400, 'Invalid paying address')
   if (addressKind(approved) === undefined) return plainAnswer(400, 'Invalid approved address')
@@ -111,7 +117,7 @@ async function pairAnswer({ wallets, approvals }: Accounts, { query }: Call): Pr
   return json(expiresBy === undefined ? listed : { ...listed, expiresBy })
 }
 
-async function sharesAnswer(accounts: Accounts, { query }: Call): Promise<RouteAnswer> {
+async function sharesAnswer(accounts: Accounts, { query }: RouteRequest): Promise<RouteAnswer> {
   const address = query.get('userAddress') ?? ''
   if (address === '') return plainAnswer(400, 'Missing userAddress in query parameters')
   const limit = limitOf(query, approvalsMax)
@@ -128,7 +134,7 @@ async function sharesAnswer(accounts: Accounts, { query }: Call): Promise<RouteA
 const approvalsMax = 100
 const over = '-'
 
-async function historyAnswer(accounts: Accounts, { query, header }: Call): Promise<RouteAnswer> {
+async function historyAnswer(accounts: Accounts, { query, header }: RouteRequest): Promise<RouteAnswer> {
   const signer = requestSigner(header)
   if (signer === undefined) return plainAnswer(401, 'Signature required')
   const limit = limitOf(query, 50)

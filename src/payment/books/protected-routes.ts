@@ -1,9 +1,15 @@
 import { isOutOfTurn } from '../../actor/timed-turns.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { statusOf } from '../../http/status.js'
-import { type Call, json, type PaymentRoute, plainAnswer, type RouteAnswer } from '../calls/payment-call.js'
-import { guardedBy } from '../calls/token-guard.js'
 import { type CreditsPort, isDenied, type Payer, type RevokeOrder } from '../credits-port.js'
+import {
+  json,
+  type PaymentRoute,
+  plainAnswer,
+  type RouteAnswer,
+  type RouteRequest,
+} from '../requests/payment-route.js'
+import { guardedBy } from '../requests/token-guard.js'
 import { addressKind, spelled } from './wallets.js'
 
 /** The signature types by the names that services have for them. */
@@ -91,7 +97,7 @@ export function protectedRoutes(
 async function refundAnswer(
   credits: CreditsPort,
   isKnown: IsKnownWallet,
-  { path: [, address = ''], query }: Call,
+  { path: [, address = ''], query }: RouteRequest,
 ): Promise<RouteAnswer> {
   const itemId = query.get('dataItemId') ?? ''
   if (!itemShape.test(itemId)) return plainAnswer(400, 'Invalid dataItemId provided!')
@@ -137,7 +143,7 @@ function byteCount(query: URLSearchParams): number | undefined {
 }
 
 /** The payer, or the fault of the request. */
-function payerOf({ path: [type = '', address = ''], query }: Call): Payer | RouteAnswer {
+function payerOf({ path: [type = '', address = ''], query }: RouteRequest): Payer | RouteAnswer {
   const signatureType = typeNames[type.toLowerCase()] ?? (/^\d{1,3}$/.test(type) ? Number(type) : undefined)
   if (signatureType === undefined) return plainAnswer(400, `Unknown signature type: ${type}`)
   if (addressKind(address) === undefined) return plainAnswer(400, 'Invalid address')
@@ -151,7 +157,7 @@ function payerOf({ path: [type = '', address = ''], query }: Call): Payer | Rout
   return { address, signatureType, paidBy, directive, ...(alias === '' ? {} : { alias }) }
 }
 
-async function checkAnswer(credits: CreditsPort, call: Call): Promise<RouteAnswer> {
+async function checkAnswer(credits: CreditsPort, call: RouteRequest): Promise<RouteAnswer> {
   const payer = payerOf(call)
   const bytes = byteCount(call.query)
   if ('status' in payer) return payer
@@ -178,7 +184,7 @@ async function checkAnswer(credits: CreditsPort, call: Call): Promise<RouteAnswe
   return { status: isEnough ? 200 : isUnknownWallet ? 404 : 402, json: body }
 }
 
-async function reserveAnswer(credits: CreditsPort, call: Call): Promise<RouteAnswer> {
+async function reserveAnswer(credits: CreditsPort, call: RouteRequest): Promise<RouteAnswer> {
   const payer = payerOf(call)
   const bytes = byteCount(call.query)
   const itemId = call.query.get('dataItemId') ?? ''
@@ -205,7 +211,7 @@ async function reserveAnswer(credits: CreditsPort, call: Call): Promise<RouteAns
 async function approveAnswer(
   credits: CreditsPort,
   isKnown: IsKnownWallet,
-  { query }: Call,
+  { query }: RouteRequest,
 ): Promise<RouteAnswer> {
   const wanted = pairOf(query)
   if ('status' in wanted) return wanted
@@ -222,7 +228,7 @@ async function approveAnswer(
   return outcomeOf(outcome)
 }
 
-async function revokeAnswer(credits: CreditsPort, { query }: Call): Promise<RouteAnswer> {
+async function revokeAnswer(credits: CreditsPort, { query }: RouteRequest): Promise<RouteAnswer> {
   const wanted = pairOf(query)
   return 'status' in wanted ? wanted : outcomeOf(await credits.revoke(wanted))
 }

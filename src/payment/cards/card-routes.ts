@@ -2,11 +2,17 @@ import { isRefusal } from '../../format/refusal.js'
 import type { MoneyLedger } from '../../ledger/ledger-port.js'
 import type { Accounts } from '../books/accounts.js'
 import { accountOf, addressKind } from '../books/wallets.js'
-import { type Call, json, type PaymentRoute, plainAnswer, type RouteAnswer } from '../calls/payment-call.js'
 import { isDenied } from '../credits-port.js'
 import { isEmail, redeemGift } from '../letters/gifts.js'
 import { isCurrency } from '../prices/rates.js'
 import { readAmount, unsupported } from '../prices/tariff.js'
+import {
+  json,
+  type PaymentRoute,
+  plainAnswer,
+  type RouteAnswer,
+  type RouteRequest,
+} from '../requests/payment-route.js'
 import type { CardQuote } from './card-quote.js'
 import type { Cards, CardWish } from './cards.js'
 import { checkoutPage, giftPage, safeTarget } from './checkout-page.js'
@@ -77,7 +83,7 @@ export function cardRoutes(
   ]
 }
 
-async function sessionAnswer(cards: Cards, { path, query, client }: Call): Promise<RouteAnswer> {
+async function sessionAnswer(cards: Cards, { path, query, client }: RouteRequest): Promise<RouteAnswer> {
   const wish = wishOf(path, query)
   if ('status' in wish) return wish
   const opened = await cards.openSession({ ...wish, client })

@@ -1,10 +1,10 @@
 import { isRefusal } from '../../format/refusal.js'
 import { inHtml } from '../../http/page.js'
 import { addressKind } from '../books/wallets.js'
-import type { Call, PaymentRoute, RouteAnswer } from '../calls/payment-call.js'
 import { isDenied } from '../credits-port.js'
 import { currencies, isCurrency, minorDigits } from '../prices/rates.js'
 import { amountFault } from '../prices/tariff.js'
+import type { PaymentRoute, RouteAnswer, RouteRequest } from '../requests/payment-route.js'
 import type { Cards } from './cards.js'
 import { amountText, creditsOf, formPage } from './checkout-page.js'
 
@@ -31,7 +31,7 @@ interface Chosen {
   readonly amount: string
 }
 
-async function creditsAnswer(cards: Cards, { query, client }: Call): Promise<RouteAnswer> {
+async function creditsAnswer(cards: Cards, { query, client }: RouteRequest): Promise<RouteAnswer> {
   const amount = query.get('amount')?.trim()
   const chosen: Chosen = {
     address: query.get('address')?.trim() ?? '',

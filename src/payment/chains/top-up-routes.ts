@@ -1,6 +1,11 @@
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { addressKind } from '../books/wallets.js'
-import { type Call, type PaymentRoute, plainAnswer, type RouteAnswer } from '../calls/payment-call.js'
+import {
+  type PaymentRoute,
+  plainAnswer,
+  type RouteAnswer,
+  type RouteRequest,
+} from '../requests/payment-route.js'
 import type { TopUp } from './top-up.js'
 import type { TopUps } from './top-ups.js'
 
@@ -20,7 +25,7 @@ export function topUpRoutes(topUps: TopUps): PaymentRoute[] {
 
 async function submitAnswer(
   topUps: TopUps,
-  { path: [token = ''], body, client }: Call,
+  { path: [token = ''], body, client }: RouteRequest,
 ): Promise<RouteAnswer> {
   const tokenName = token.toLowerCase()
   if (!topUps.supports(tokenName)) return plainAnswer(400, 'Token not supported')

@@ -4,7 +4,7 @@ import { textOfBytes } from '../../format/bytes.js'
 import { Gathered } from '../../format/gathered.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import { Upstream } from '../../http/upstream.js'
-import { makeServiceToken } from '../calls/service-token.js'
+import { makeServiceToken } from '../requests/service-token.js'
 
 export interface ServiceLinkOptions {
   /** The payment service, without a trailing slash. */

@@ -3,8 +3,14 @@ import { type ChangeAction, type Holding, isOwnersOnly, mayChange } from '../../
 import { isNoSale } from '../../names/lease.js'
 import { requestSigner } from '../../proof/signed-request.js'
 import { addressKind, spelled } from '../books/wallets.js'
-import { cursorPlaces, limitOf, paged, wrongCursor, wrongLimit } from '../calls/paging.js'
-import { type Call, json, type PaymentRoute, plainAnswer, type RouteAnswer } from '../calls/payment-call.js'
+import { cursorPlaces, limitOf, paged, wrongCursor, wrongLimit } from '../requests/paging.js'
+import {
+  json,
+  type PaymentRoute,
+  plainAnswer,
+  type RouteAnswer,
+  type RouteRequest,
+} from '../requests/payment-route.js'
 import { type NameShop, nameBodyMax, nameBuyer, oracleGone, orderAnswer } from './name-orders.js'
 import type { NameOrder, NamePurchases } from './name-purchases.js'
 import { actionView, heldView } from './name-views.js'
@@ -74,7 +80,7 @@ export function nameActionRoutes({ purchases, wallets }: NameShop): PaymentRoute
 
 async function heldAnswer(
   { registry }: NamePurchases,
-  { path: [antId = ''], query }: Call,
+  { path: [antId = ''], query }: RouteRequest,
 ): Promise<RouteAnswer> {
   const limit = limitOf(query, recordsMax)
   const [after] = cursorPlaces(query, 1) ?? []
@@ -90,7 +96,7 @@ async function heldAnswer(
 
 async function signAnswer(
   purchases: NamePurchases,
-  { path: [nonce = ''], body }: Call,
+  { path: [nonce = ''], body }: RouteRequest,
 ): Promise<RouteAnswer> {
   const found = await purchases.find(nonce)
   if (found === undefined) return plainAnswer(404, 'Action not found')
@@ -102,7 +108,7 @@ async function signAnswer(
 
 async function actionAnswer(
   { purchases, wallets }: Pick<NameShop, 'purchases' | 'wallets'>,
-  call: Call,
+  call: RouteRequest,
 ): Promise<RouteAnswer> {
   const {
     path: [actionText = ''],
@@ -156,7 +162,7 @@ interface RequestedChange {
  * transaction signed by the owner: the whole name changes without a message, or the service was revoked as a controller.
  */
 function consentTo(
-  { header }: Call,
+  { header }: RouteRequest,
   { action, change, holding, nonce, requester }: RequestedChange,
 ): Pick<NameOrder, 'owner' | 'used' | 'signed'> | RouteAnswer {
   const { message } = change

@@ -1,10 +1,10 @@
 import { isRefusal } from '../../format/refusal.js'
 import { type RequestSigner, requestSigner } from '../../proof/signed-request.js'
 import type { Wallets } from '../books/wallets.js'
-import { type Call, plainAnswer, type RouteAnswer } from '../calls/payment-call.js'
 import type { Cards } from '../cards/cards.js'
 import { isDenied, type Payer } from '../credits-port.js'
 import type { Quotes } from '../prices/quotes.js'
+import { plainAnswer, type RouteAnswer, type RouteRequest } from '../requests/payment-route.js'
 import type { NamePurchase, NamePurchases } from './name-purchases.js'
 
 export interface NameShop {
@@ -22,7 +22,7 @@ export const oracleGone = plainAnswer(503, 'Pricing Oracle Unavailable')
 /** Who pays: the signer, and wallets whose approvals go first. A signature that was made for something else pays nothing. */
 export async function nameBuyer(
   wallets: Wallets,
-  { header }: Call,
+  { header }: RouteRequest,
   paidBy: readonly string[],
 ): Promise<{ readonly signer: RequestSigner; readonly payer: Payer } | RouteAnswer> {
   const signer = requestSigner(header)

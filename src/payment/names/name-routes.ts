@@ -2,13 +2,19 @@ import { randomUUID } from 'node:crypto'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { isNoSale, type Lease } from '../../names/lease.js'
 import { addressKind, spelled } from '../books/wallets.js'
-import { cursorPlaces, limitOf, paged, wrongCursor, wrongLimit } from '../calls/paging.js'
-import { type Call, json, type PaymentRoute, plainAnswer, type RouteAnswer } from '../calls/payment-call.js'
 import { safeTarget } from '../cards/checkout-page.js'
 import { isDenied, type Payer } from '../credits-port.js'
 import type { Quotes } from '../prices/quotes.js'
 import { type Currency, fiatOfWinc, isCurrency } from '../prices/rates.js'
 import { limitsOfCurrency, unsupported } from '../prices/tariff.js'
+import { cursorPlaces, limitOf, paged, wrongCursor, wrongLimit } from '../requests/paging.js'
+import {
+  json,
+  type PaymentRoute,
+  plainAnswer,
+  type RouteAnswer,
+  type RouteRequest,
+} from '../requests/payment-route.js'
 import { nameActionRoutes } from './name-actions.js'
 import { type NameShop, nameBodyMax, nameBuyer, oracleGone, orderAnswer } from './name-orders.js'
 import type { NameDeed } from './name-purchases.js'
@@ -68,7 +74,7 @@ export function nameRoutes(parts: NameShop): PaymentRoute[] {
 
 async function priceAnswer(
   { purchases, quotes }: NameShop,
-  { path: [intent = '', name = ''], query }: Call,
+  { path: [intent = '', name = ''], query }: RouteRequest,
 ): Promise<RouteAnswer> {
   const wish = readWish(intent, name, (field) => query.get(field) ?? undefined)
   if ('status' in wish) return wish
@@ -108,7 +114,11 @@ async function fiatFor(quotes: Quotes, currency: Currency, winc: bigint): Promis
 
 async function quoteAnswerOf(
   { purchases, cards, quotes }: NameShop,
-  { path: [method = '', address = '', currencyText = '', intent = '', name = ''], query, client }: Call,
+  {
+    path: [method = '', address = '', currencyText = '', intent = '', name = ''],
+    query,
+    client,
+  }: RouteRequest,
 ): Promise<RouteAnswer> {
   if (method !== 'payment-intent' && method !== 'checkout-session')
     return plainAnswer(400, 'Payment method must include one of: payment-intent,checkout-session!')
@@ -164,7 +174,7 @@ function targetsOf(query: URLSearchParams): Readonly<Record<string, string>> {
   )
 }
 
-async function purchaseAnswer({ purchases, wallets }: NameShop, call: Call): Promise<RouteAnswer> {
+async function purchaseAnswer({ purchases, wallets }: NameShop, call: RouteRequest): Promise<RouteAnswer> {
   const {
     path: [intent = '', name = ''],
     query,
@@ -190,7 +200,7 @@ async function purchaseAnswer({ purchases, wallets }: NameShop, call: Call): Pro
 /** The names in the registry that a wallet holds now, by any of its addresses. */
 async function namesAnswer(
   { purchases, wallets }: NameShop,
-  { path: [address = ''], query }: Call,
+  { path: [address = ''], query }: RouteRequest,
 ): Promise<RouteAnswer> {
   const limit = limitOf(query, namesMax)
   const [after] = cursorPlaces(query, 1) ?? []

@@ -11,7 +11,7 @@ import {
   truth,
   wholeForm,
 } from '../../http/schemas.js'
-import { pagedForm } from '../calls/payment-shapes.js'
+import { pagedForm } from '../requests/payment-shapes.js'
 
 /** What goes in and out where names are sold, for the description of the payment service. */
 

@@ -8,7 +8,7 @@ import {
 } from '../../names/change.js'
 import { type LeaseIntent, type LeaseWish, leaseIntents, wishFault } from '../../names/lease.js'
 import { addressKind, spelled } from '../books/wallets.js'
-import { plainAnswer, type RouteAnswer } from '../calls/payment-call.js'
+import { plainAnswer, type RouteAnswer } from '../requests/payment-route.js'
 
 /** `Buy-Record` is how `Buy-Name` was called. */
 const oldIntent = 'buy-record'

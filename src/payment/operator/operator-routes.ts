@@ -1,6 +1,6 @@
-import { json, type PaymentRoute, plainAnswer } from '../calls/payment-call.js'
-import { guardedBy } from '../calls/token-guard.js'
 import type { Outbox } from '../letters/outbox.js'
+import { json, type PaymentRoute, plainAnswer } from '../requests/payment-route.js'
+import { guardedBy } from '../requests/token-guard.js'
 import type { Reconciler } from './reconciliation.js'
 
 const listMax = 500

@@ -1,7 +1,7 @@
 import { isRefusal } from '../../format/refusal.js'
 import { requestSigner } from '../../proof/signed-request.js'
-import { json, type PaymentRoute, plainAnswer, type RouteAnswer } from '../calls/payment-call.js'
 import { isDenied } from '../credits-port.js'
+import { json, type PaymentRoute, plainAnswer, type RouteAnswer } from '../requests/payment-route.js'
 import { countries } from './countries.js'
 import type { Prices } from './prices.js'
 import type { Quotes } from './quotes.js'

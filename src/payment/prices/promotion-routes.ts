@@ -1,5 +1,5 @@
-import { json, type PaymentRoute, plainAnswer } from '../calls/payment-call.js'
-import { guardedBy } from '../calls/token-guard.js'
+import { json, type PaymentRoute, plainAnswer } from '../requests/payment-route.js'
+import { guardedBy } from '../requests/token-guard.js'
 import type { Promotion, Promotions } from './promotions.js'
 
 const bodyMax = 4096

@@ -1,4 +1,4 @@
-import { plainAnswer } from './payment-call.js'
+import { plainAnswer } from './payment-route.js'
 
 export const wrongLimit = plainAnswer(400, 'Invalid limit: a whole number from 1 to 100')
 export const wrongCursor = plainAnswer(400, 'Invalid cursor')

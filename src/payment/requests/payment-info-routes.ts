@@ -1,7 +1,7 @@
 import { leavingReason } from '../../actor/stopping.js'
 import { cardsOf, type HtmlPage, inHtml, makePage } from '../../http/page.js'
 import { publicShortly, takesPages } from '../../http/small-answer.js'
-import { json, type PaymentRoute, plainAnswer } from './payment-call.js'
+import { json, type PaymentRoute, plainAnswer } from './payment-route.js'
 
 /** The routes with facts about the service. */
 export interface ServiceInfo {

@@ -19,7 +19,7 @@ export type RouteAnswer =
   | { readonly status: number; readonly html: string; readonly lines?: string }
 
 /** One request to the payment service, read before anything is waited for. */
-export interface Call {
+export interface RouteRequest {
   readonly request: Request
   /** Address of the client, behind the proxies that are trusted. */
   readonly client: string
@@ -42,13 +42,13 @@ export interface PaymentRoute {
   /** Bodies up to so many bytes; 0 or absent: none is read. */
   readonly bodyMax?: number
   readonly operator?: true
-  /** Each answer leaves a record in the ledger, which nobody has paid for: their number is limited (`CallLimits.recorded`). */
+  /** Each answer leaves a record in the ledger, which nobody has paid for: their number is limited (`RequestLimits.recorded`). */
   readonly isRecorded?: true
-  answer(call: Call): Promise<RouteAnswer>
+  answer(call: RouteRequest): Promise<RouteAnswer>
 }
 
 /** Limits of each client, so that no client delays others. */
-export interface CallLimits {
+export interface RequestLimits {
   /** How often the signatures of the clients of one network are looked at. */
   readonly signed: Pick<RateWindow, 'take'>
   readonly turns: Pick<RequestTurns, 'begin' | 'trust'>
@@ -58,11 +58,11 @@ export interface CallLimits {
 
 /** Routes for a host (`serviceHost`). Those that begin alike are one route there, and the longest beginning goes first. */
 export function paymentHostRoutes(
-  calls: readonly PaymentRoute[],
-  limits: CallLimits,
+  routes: readonly PaymentRoute[],
+  limits: RequestLimits,
   clientOf: (request: Request) => string = (request) => request.remoteAddress,
 ): Route[] {
-  return [...patternGroups(calls)].map(([path, members]) => ({
+  return [...patternGroups(routes)].map(([path, members]) => ({
     family: 'payment',
     path,
     methods: [...new Set(members.flatMap(patternMethods))],
@@ -94,8 +94,8 @@ interface GroupContext {
   readonly members: readonly PaymentRoute[]
   readonly client: string
   /** Undefined: the client's network has sent too many requests. */
-  readonly turns: CallLimits['turns'] | undefined
-  readonly recorded: CallLimits['recorded']
+  readonly turns: RequestLimits['turns'] | undefined
+  readonly recorded: RequestLimits['recorded']
 }
 
 /** Requests from this machine are not counted: an operator's, or those behind a proxy that names no client. */
@@ -140,7 +140,7 @@ async function answerOfGroup(
     sendAnswer(request, reply, lines, { status: 503, text: over.message, lines: '\r\nRetry-After: 1' })
     return
   }
-  const call: Call = { request, client, path, query, body, header: (name) => request.header(name) }
+  const call: RouteRequest = { request, client, path, query, body, header: (name) => request.header(name) }
   const answer = await runRoute(route, call).finally(over)
   if (answer.status !== 401) turns.trust(authorization)
   sendAnswer(request, reply, lines, answer)
@@ -157,7 +157,7 @@ function answerTooOften(request: Request, reply: Reply, first: string, seconds =
 }
 
 /** Runs the route. An unreachable database is answered 503, so that clients repeat the request. */
-async function runRoute(route: PaymentRoute, call: Call): Promise<RouteAnswer> {
+async function runRoute(route: PaymentRoute, call: RouteRequest): Promise<RouteAnswer> {
   try {
     return await route.answer(call)
   } catch (error) {

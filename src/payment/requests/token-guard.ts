@@ -1,4 +1,4 @@
-import { type PaymentRoute, plainAnswer } from './payment-call.js'
+import { type PaymentRoute, plainAnswer } from './payment-route.js'
 import { isServiceToken } from './service-token.js'
 
 const unauthorized = plainAnswer(401, 'No authorization or user provided for authorized route!')

@@ -2,10 +2,10 @@ import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
 import type { Accounts } from '../books/accounts.js'
 import { addressKind } from '../books/wallets.js'
-import { type Call, json, type PaymentRoute, type RouteAnswer } from '../calls/payment-call.js'
-import { guardedBy } from '../calls/token-guard.js'
 import { ordersPath, type UsdcAnswer, type UsdcPort } from '../credits-port.js'
 import { isUsdcCall, type UsdcRequest, usdcAnswer } from '../links/credits-messages.js'
+import { json, type PaymentRoute, type RouteAnswer, type RouteRequest } from '../requests/payment-route.js'
+import { guardedBy } from '../requests/token-guard.js'
 import type { X402Sales } from './x402-sales.js'
 import type { X402TopUps } from './x402-top-ups.js'
 
@@ -98,7 +98,7 @@ function itemRoutes(
 /** `request` carries the payment. */
 async function topUpAnswer(
   { topUps, accounts }: X402CreditParts,
-  { client, path: [, address = ''] }: Call,
+  { client, path: [, address = ''] }: RouteRequest,
   request: Request,
   bytes: unknown,
 ): Promise<RouteAnswer> {
@@ -124,7 +124,7 @@ async function topUpAnswer(
   return json(credited, lines)
 }
 
-async function paymentAnswer(parts: X402CreditParts, call: Call): Promise<RouteAnswer> {
+async function paymentAnswer(parts: X402CreditParts, call: RouteRequest): Promise<RouteAnswer> {
   const { path, request, body } = call
   const [, address = ''] = path
   const { paymentHeader: header, dataItemId, byteCount, mode = 'payg' } = objectIn(body) ?? {}
@@ -162,7 +162,7 @@ async function paymentAnswer(parts: X402CreditParts, call: Call): Promise<RouteA
 /** A top-up whose payment stands in the body. */
 async function topUpPayment(
   parts: X402CreditParts,
-  call: Call,
+  call: RouteRequest,
   header: string | undefined,
   byteCount: unknown,
 ): Promise<RouteAnswer> {
@@ -187,7 +187,7 @@ async function topUpPayment(
 
 const carried = new Set(['payment-signature', 'x-payment'])
 
-async function finalAnswer(sales: UsdcPort, { body }: Call): Promise<RouteAnswer> {
+async function finalAnswer(sales: UsdcPort, { body }: RouteRequest): Promise<RouteAnswer> {
   const { dataItemId, actualByteCount } = objectIn(body) ?? {}
   const bytes = readBytes(String(actualByteCount))
   if (bytes === undefined) return wrong('Invalid actualByteCount')
@@ -203,7 +203,7 @@ async function finalAnswer(sales: UsdcPort, { body }: Call): Promise<RouteAnswer
 
 async function offered(
   topUps: X402TopUps,
-  { request }: Pick<Call, 'request'>,
+  { request }: Pick<RouteRequest, 'request'>,
   bytes: number,
 ): Promise<{ readonly status: number; readonly json: unknown; readonly lines: string }> {
   const offer = await topUps.offer(request, bytes)

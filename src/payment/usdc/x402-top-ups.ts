@@ -61,17 +61,18 @@ export class X402TopUps {
     asker: string,
     address: string,
   ): Promise<X402Credited | UsdcAnswer | undefined> {
-    const taking = (await this.#taken(request, address)) ?? this.processor.x402.topUp(request, address, asker)
+    const taking =
+      (await this.#creditedBefore(request, address)) ?? this.processor.x402.topUp(request, address, asker)
     if (taking === undefined) return undefined
     const paid = await taking
     if ('transaction' in paid || 'json' in paid) return paid
     if (isDenial(paid)) return answerOfDenial(paid)
     const transfer = await creditedTransfer(this.parts.ledger, () => this.processor.cashier, paid.payment)
-    return this.#credited(transfer, paid, address)
+    return this.#answerOf(transfer, paid, address)
   }
 
   /** What a payment that its payer has signed has credited already, here or at another service with this ledger. */
-  async #taken(request: Request, address: string): Promise<X402Credited | UsdcAnswer | undefined> {
+  async #creditedBefore(request: Request, address: string): Promise<X402Credited | UsdcAnswer | undefined> {
     const read = paymentOf(request)
     if (read === undefined || isUnreadable(read)) return undefined
     const payment = paymentName(read)
@@ -86,10 +87,10 @@ export class X402TopUps {
     const { reference: transaction, about } = transfer
     const payer = about.senderAddress ?? about.payer ?? ''
     const lines = x402.receipt(read.version, { success: true, transaction, payer })
-    return this.#credited(transfer, { payment, lines }, address)
+    return this.#answerOf(transfer, { payment, lines }, address)
   }
 
-  async #credited(
+  async #answerOf(
     { credit, amount, reference: transaction }: Transfer,
     { payment, lines }: Pick<X402Credited, 'payment' | 'lines'>,
     address: string,

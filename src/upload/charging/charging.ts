@@ -2,9 +2,9 @@ import type { Id } from '../../format/id.js'
 import type { ItemHeader } from '../../format/item.js'
 import type { Refusal } from '../../format/refusal.js'
 import { canonicalAddress, isListed, nativeAddress } from '../../proof/owner-address.js'
-import { jsonAnswer, type UploadAnswer } from '../calls/upload-answers.js'
-import type { Uploader } from '../calls/uploader.js'
 import type { FreePools, FreeReservation, FreeUser } from '../records/free-pools.js'
+import { jsonAnswer, type UploadAnswer } from '../requests/upload-answers.js'
+import type { Uploader } from '../requests/uploader.js'
 import type { RepostCheck } from './repost-check.js'
 
 /** What an item costs: reserved until it is settled or refunded. */

@@ -8,9 +8,9 @@ import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import type { CreditsPort, Payer } from '../../payment/credits-port.js'
 import { aliasOf, kyveAddress, nativeAddress } from '../../proof/owner-address.js'
 import type { Environment } from '../../store/lmdb.js'
-import { fixedAnswers, paymentAway, type UploadAnswer } from '../calls/upload-answers.js'
-import type { Uploader } from '../calls/uploader.js'
 import type { FreePools } from '../records/free-pools.js'
+import { fixedAnswers, paymentAway, type UploadAnswer } from '../requests/upload-answers.js'
+import type { Uploader } from '../requests/uploader.js'
 import {
   type ChargeOutcome,
   type Charging,

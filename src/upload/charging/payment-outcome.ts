@@ -1,6 +1,6 @@
 import { isRefusal } from '../../format/refusal.js'
 import type { UsdcPort } from '../../payment/credits-port.js'
-import { fixedAnswers, jsonAnswer } from '../calls/upload-answers.js'
+import { fixedAnswers, jsonAnswer } from '../requests/upload-answers.js'
 import type { PaidFacts, Unsettled } from './sales.js'
 
 /** An order to settle that nobody knows of may still be on its way to a payment service elsewhere for so long. */

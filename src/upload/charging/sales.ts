@@ -2,8 +2,8 @@ import { type Id, idBytes } from '../../format/id.js'
 import type { FirstSale, UsdcOrder } from '../../payment/credits-port.js'
 import { readJsonRow } from '../../store/json-row.js'
 import type { Environment, Table } from '../../store/lmdb.js'
-import type { UploadAnswer } from '../calls/upload-answers.js'
 import type { AcceptedItem } from '../records/uploads.js'
+import type { UploadAnswer } from '../requests/upload-answers.js'
 
 /** What was paid for an item, for the receipts of it. */
 export interface PaidFacts {

@@ -1,4 +1,4 @@
-import { textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import { textAnswer, type UploadAnswer } from '../requests/upload-answers.js'
 
 /** An upload service of several with one payment service. */
 export interface ServiceOfSeveral {

@@ -10,9 +10,8 @@ import {
   type RevokeOrder,
 } from '../../payment/credits-port.js'
 import { normalizedAddress } from '../../proof/owner-address.js'
-import { addressShape } from '../calls/credits-routes.js'
-import { paymentAway, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
-import type { Uploader } from '../calls/uploader.js'
+import { paymentAway, textAnswer, type UploadAnswer } from '../requests/upload-answers.js'
+import { addressShape, type Uploader } from '../requests/uploader.js'
 import { payerOf } from './credit-charging.js'
 import type { KnownPosters } from './known-posters.js'
 import { ownAddress, type PostedItem, type PostHistory } from './network-posts.js'

@@ -2,7 +2,7 @@ import { type Id, idBytes, idOfBytes } from '../../format/id.js'
 import { GroupCommit } from '../../ledger/group.js'
 import { tryWrite } from '../../store/disk-error.js'
 import type { Environment, Table } from '../../store/lmdb.js'
-import { paymentAway, refusalAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import { paymentAway, refusalAnswer, type UploadAnswer } from '../requests/upload-answers.js'
 
 /** Changes of one transaction at most. */
 const changesMax = 1000

@@ -1,7 +1,7 @@
 import type { Id } from '../../format/id.js'
-import type { UploadAnswer } from '../calls/upload-answers.js'
 import type { ItemCharge } from '../charging/charging.js'
 import type { Purchase } from '../charging/sales.js'
+import type { UploadAnswer } from '../requests/upload-answers.js'
 
 /** How an item is accepted. */
 export interface AcceptTerms {

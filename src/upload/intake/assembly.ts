@@ -10,8 +10,8 @@ import {
   tooLarge,
   type UploadAnswer,
   unreadable,
-} from '../calls/upload-answers.js'
-import type { Uploader } from '../calls/uploader.js'
+} from '../requests/upload-answers.js'
+import type { Uploader } from '../requests/uploader.js'
 import type { AcceptTerms } from './accept-terms.js'
 import { IntakeMemory } from './intake-memory.js'
 import { ItemReader, type ReadItem } from './item-reader.js'

@@ -2,10 +2,10 @@ import type { Clock } from '../../actor/clock.js'
 import { FairSlots, type Release } from '../../actor/fair-slots.js'
 import type { ItemHeader } from '../../format/item.js'
 import { isRefusal } from '../../format/refusal.js'
-import { textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
-import type { Uploader } from '../calls/uploader.js'
 import { freeUserOf } from '../charging/charging.js'
 import type { FreePools } from '../records/free-pools.js'
+import { textAnswer, type UploadAnswer } from '../requests/upload-answers.js'
+import type { Uploader } from '../requests/uploader.js'
 import { rankOf } from './signing.js'
 
 /** A receipt for nothing is waited for so long at most. */

@@ -6,14 +6,6 @@ import { isRefusal } from '../../format/refusal.js'
 import { isOnlyForm } from '../../proof/signature-form.js'
 import { tryWrite } from '../../store/disk-error.js'
 import {
-  asAnswer,
-  fixedAnswers,
-  refusalAnswer,
-  textAnswer,
-  type UploadAnswer,
-} from '../calls/upload-answers.js'
-import type { Uploader } from '../calls/uploader.js'
-import {
   type ChargeOutcome,
   type Charging,
   type ItemCharge,
@@ -29,6 +21,14 @@ import type { ReceiptNews } from '../news/receipt-news.js'
 import type { Receipt, ReceiptTerms } from '../records/receipt.js'
 import { type AcceptedItem, isGivenUp, type Uploads } from '../records/uploads.js'
 import { turnOf } from '../records/waiting-lines.js'
+import {
+  asAnswer,
+  fixedAnswers,
+  refusalAnswer,
+  textAnswer,
+  type UploadAnswer,
+} from '../requests/upload-answers.js'
+import type { Uploader } from '../requests/uploader.js'
 import type { AcceptTerms } from './accept-terms.js'
 import type { BundleScan } from './bundle-scan.js'
 import type { FreeTurns } from './free-turns.js'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { ParseError, parseDictionary } from 'structured-headers'
 import type { Request } from '../../http/exchange.js'
-import type { UploadAnswer } from '../calls/upload-answers.js'
+import type { UploadAnswer } from '../requests/upload-answers.js'
 
 /** Algorithms of RFC 9530 that are safe against forgers. Others are passed over, as the document allows. */
 const algorithms = { 'sha-256': 'sha256', 'sha-512': 'sha512' } as const

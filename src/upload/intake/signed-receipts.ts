@@ -1,8 +1,8 @@
-import { jsonAnswer, type UploadAnswer } from '../calls/upload-answers.js'
-import type { Uploader } from '../calls/uploader.js'
 import { type SoldFacts, saleFields } from '../charging/open-sales.js'
 import { type Receipt, type ReceiptTerms, receiptMessage, receiptOf } from '../records/receipt.js'
 import type { AcceptedItem, LoggedUpload } from '../records/uploads.js'
+import { jsonAnswer, type UploadAnswer } from '../requests/upload-answers.js'
+import type { Uploader } from '../requests/uploader.js'
 import type { FreeTurns } from './free-turns.js'
 import type { ReceiptRank, Signing } from './signing.js'
 

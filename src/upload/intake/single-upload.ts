@@ -4,6 +4,7 @@ import { bareType, unknownType } from '../../format/media-type.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { BodyControl, BodySink, Request } from '../../http/exchange.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
+import type { Purchase } from '../charging/sales.js'
 import {
   closedAnswer,
   fixedAnswers,
@@ -12,9 +13,8 @@ import {
   tooLarge,
   type UploadAnswer,
   unreadable,
-} from '../calls/upload-answers.js'
-import type { Uploader } from '../calls/uploader.js'
-import type { Purchase } from '../charging/sales.js'
+} from '../requests/upload-answers.js'
+import type { Uploader } from '../requests/uploader.js'
 import type { HeldRoom, Holder } from '../room/held-room.js'
 import { IntakeMemory } from './intake-memory.js'
 import type { ItemIntake } from './item-intake.js'

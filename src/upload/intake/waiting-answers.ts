@@ -1,4 +1,4 @@
-import { textAnswer } from '../calls/upload-answers.js'
+import { textAnswer } from '../requests/upload-answers.js'
 
 /** Answers to an item that is not accepted now, or has no receipt yet. Its sender may repeat the upload. */
 

@@ -1,8 +1,8 @@
 import { Gathered } from '../../format/gathered.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { BodyControl, BodySink, Request } from '../../http/exchange.js'
-import { refusalAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import { type DigestCheck, digestMismatch } from '../intake/sent-digests.js'
+import { refusalAnswer, type UploadAnswer } from '../requests/upload-answers.js'
 import type { PartDraft, PartStore } from './part-store.js'
 
 /** Bytes after which what came is put on disk for good: so much is lost at most where the service is killed. */

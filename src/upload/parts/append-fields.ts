@@ -1,6 +1,6 @@
 import { type BareItem, ParseError, parseItem } from 'structured-headers'
 import type { Request } from '../../http/exchange.js'
-import type { UploadAnswer } from '../calls/upload-answers.js'
+import type { UploadAnswer } from '../requests/upload-answers.js'
 
 /** The media type of bytes that are put behind others. */
 export const partialType = 'application/partial-upload'

@@ -1,6 +1,6 @@
 import type { Timer } from '../../actor/clock.js'
-import { diskAnswer, type UploadAnswer } from '../calls/upload-answers.js'
-import type { Uploader } from '../calls/uploader.js'
+import { diskAnswer, type UploadAnswer } from '../requests/upload-answers.js'
+import type { Uploader } from '../requests/uploader.js'
 import type { FinishingParts } from './finishing.js'
 import type { LiveUpload } from './live-uploads.js'
 import type { MultipartRecord } from './multipart-record.js'

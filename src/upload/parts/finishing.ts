@@ -1,18 +1,18 @@
 import { type Clock, pause } from '../../actor/clock.js'
 import type { ItemsElsewhere } from '../../cluster/items-elsewhere.js'
 import type { Id } from '../../format/id.js'
+import { Assembly, type AssemblyTerms } from '../intake/assembly.js'
+import type { ItemIntake } from '../intake/item-intake.js'
+import type { SingleUploadParts } from '../intake/single-upload.js'
+import { type AcceptedItem, isGone, type Uploads } from '../records/uploads.js'
 import {
   diskAnswer,
   fixedAnswers,
   jsonAnswer,
   textAnswer,
   type UploadAnswer,
-} from '../calls/upload-answers.js'
-import type { Uploader } from '../calls/uploader.js'
-import { Assembly, type AssemblyTerms } from '../intake/assembly.js'
-import type { ItemIntake } from '../intake/item-intake.js'
-import type { SingleUploadParts } from '../intake/single-upload.js'
-import { type AcceptedItem, isGone, type Uploads } from '../records/uploads.js'
+} from '../requests/upload-answers.js'
+import type { Uploader } from '../requests/uploader.js'
 import type { HeldRoom } from '../room/held-room.js'
 import { AssemblyPlaces, placeKindOf, type ReadingTurn } from './assembly-places.js'
 import { chunksSize, gapIn, type LiveUpload, partsKept } from './live-uploads.js'

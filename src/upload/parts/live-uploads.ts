@@ -1,4 +1,4 @@
-import type { UploadAnswer } from '../calls/upload-answers.js'
+import type { UploadAnswer } from '../requests/upload-answers.js'
 import type { Holder } from '../room/held-room.js'
 import type { Stage } from './multipart-record.js'
 import type { PartRecords } from './part-records.js'

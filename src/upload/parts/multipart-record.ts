@@ -1,7 +1,7 @@
 import type { Id } from '../../format/id.js'
-import type { UploadAnswer } from '../calls/upload-answers.js'
-import type { Uploader } from '../calls/uploader.js'
 import type { PaidFacts } from '../charging/sales.js'
+import type { UploadAnswer } from '../requests/upload-answers.js'
+import type { Uploader } from '../requests/uploader.js'
 import type { DueKind, DuePlace } from './due-records.js'
 
 /** How far the end of an upload has come. */

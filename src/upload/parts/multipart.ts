@@ -8,8 +8,8 @@ import {
   textAnswer,
   tooLarge,
   type UploadAnswer,
-} from '../calls/upload-answers.js'
-import type { Uploader } from '../calls/uploader.js'
+} from '../requests/upload-answers.js'
+import type { Uploader } from '../requests/uploader.js'
 import { chunkBytes, readChunkBytes } from './chunk-sizes.js'
 import { gapIn, type LiveUpload, partsKept } from './live-uploads.js'
 import { isOver, isUndecided, type MultipartRecord } from './multipart-record.js'

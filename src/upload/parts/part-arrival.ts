@@ -1,6 +1,6 @@
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { BodyControl, BodySink, Request } from '../../http/exchange.js'
-import { refusalAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import { refusalAnswer, type UploadAnswer } from '../requests/upload-answers.js'
 import type { PartDraft } from './part-store.js'
 
 /** Counts bytes and files that come or, with less than 0, do not stay. An answer: there is no room for them. */

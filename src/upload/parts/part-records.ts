@@ -1,5 +1,5 @@
-import type { UploadAnswer } from '../calls/upload-answers.js'
-import type { Uploader } from '../calls/uploader.js'
+import type { UploadAnswer } from '../requests/upload-answers.js'
+import type { Uploader } from '../requests/uploader.js'
 import type { DueKind } from './due-records.js'
 import type { MultipartRecord, Stage } from './multipart-record.js'
 

@@ -1,10 +1,16 @@
 import type { Clients } from '../../admission/clients.js'
 import { bareType, unknownType } from '../../format/media-type.js'
 import type { Reply, Request } from '../../http/exchange.js'
-import { fixedAnswers, jsonAnswer, textAnswer, tooLarge, type UploadAnswer } from '../calls/upload-answers.js'
-import { type Uploader, uploaderOf } from '../calls/uploader.js'
 import { DigestCheck, sentDigests, wholeDigestIn } from '../intake/sent-digests.js'
 import type { SingleUpload } from '../intake/single-upload.js'
+import {
+  fixedAnswers,
+  jsonAnswer,
+  textAnswer,
+  tooLarge,
+  type UploadAnswer,
+} from '../requests/upload-answers.js'
+import { type Uploader, uploaderOf } from '../requests/uploader.js'
 import { AppendArrival, type Appended } from './append-arrival.js'
 import {
   type AppendFields,

@@ -1,5 +1,5 @@
-import type { UploadAnswer } from '../calls/upload-answers.js'
-import type { Uploader } from '../calls/uploader.js'
+import type { UploadAnswer } from '../requests/upload-answers.js'
+import type { Uploader } from '../requests/uploader.js'
 import type { MultipartRecord } from './multipart-record.js'
 
 /** Who uploads, as a record has it: what is undefined was not written down. Older releases named the address `range`. */

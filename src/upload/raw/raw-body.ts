@@ -8,7 +8,7 @@ import type { BodyControl, BodySink, Request } from '../../http/exchange.js'
 import { codeOf } from '../../store/blobs.js'
 import { diskRefusal } from '../../store/disk-error.js'
 import { makeFolder } from '../../store/folder.js'
-import type { UploadAnswer } from '../calls/upload-answers.js'
+import type { UploadAnswer } from '../requests/upload-answers.js'
 
 /** More lies in a file; less, too, where memory is short. */
 const memoryMaxBytes = 262_144

@@ -8,23 +8,23 @@ import { type Tag, tagOf } from '../../format/tag.js'
 import type { Request } from '../../http/exchange.js'
 import { ItemVerifier } from '../../proof/item-verifier.js'
 import type { ItemSigner } from '../../proof/sign.js'
-import {
-  closedAnswer,
-  refusalAnswer,
-  textAnswer,
-  tooLarge,
-  type UploadAnswer,
-} from '../calls/upload-answers.js'
-import type { Uploader } from '../calls/uploader.js'
 import type { ItemCharge } from '../charging/charging.js'
 import { freeCharge, freeExhausted } from '../charging/charging.js'
 import type { AcceptTerms } from '../intake/accept-terms.js'
 import { Assembly } from '../intake/assembly.js'
 import { lengthOf, type SingleUploadParts, tooManyUploads } from '../intake/single-upload.js'
 import type { FreePools } from '../records/free-pools.js'
+import {
+  closedAnswer,
+  refusalAnswer,
+  textAnswer,
+  tooLarge,
+  type UploadAnswer,
+} from '../requests/upload-answers.js'
+import type { Uploader } from '../requests/uploader.js'
+import type { BroughtPayment, TrackedPayment, UsdcUploads } from '../usdc/usdc-uploads.js'
 import { RawBody } from './raw-body.js'
 import { ownTagBytes, wantedTags } from './raw-tags.js'
-import type { BroughtPayment, TrackedPayment, UsdcUploads } from './usdc-uploads.js'
 
 export interface RawUploadParts extends SingleUploadParts {
   readonly pools: FreePools

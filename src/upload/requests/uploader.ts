@@ -11,6 +11,9 @@ export interface Uploader {
   readonly token: string | undefined
 }
 
+/** A wallet's address of any network. */
+export const addressShape = /^(?:0[xX][0-9a-fA-F]{40}|[\w-]{32,44}|kyve1[0-9a-z]{38})$/
+
 /** Wallets of `x-paid-by`: several lines, or several in a line; empty places do not count. At most 64. */
 export function readPaidBy(header: string | undefined): readonly string[] {
   if (header === undefined) return []

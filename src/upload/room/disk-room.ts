@@ -1,6 +1,6 @@
 import { statfsSync } from 'node:fs'
 import type { Clock } from '../../actor/clock.js'
-import { textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import { textAnswer, type UploadAnswer } from '../requests/upload-answers.js'
 
 /** A look costs some microseconds, but there may be thousands of uploads a second. */
 const lookEachMs = 200

@@ -1,7 +1,7 @@
 import { EvictionOrder } from '../../actor/eviction-order.js'
 import { type Parties, partiesOf } from '../../format/ip.js'
 import { roomMinBytes } from '../../store/disk-full.js'
-import { textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
+import { textAnswer, type UploadAnswer } from '../requests/upload-answers.js'
 import type { DiskRoom } from './disk-room.js'
 
 export interface RoomBounds {

@@ -3,8 +3,8 @@ import { FairSlots } from '../../actor/fair-slots.js'
 import { parsedJson } from '../../format/json.js'
 import { isRefusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
-import { jsonAnswer, refusalAnswer, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
 import type { Uploads } from '../records/uploads.js'
+import { jsonAnswer, refusalAnswer, textAnswer, type UploadAnswer } from '../requests/upload-answers.js'
 
 const hashesMax = 10_000
 const bodyMaxBytes = 1 << 20

@@ -3,9 +3,9 @@ import type { Clients } from '../../admission/clients.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
 import type { CreditsPort } from '../../payment/credits-port.js'
-import { textAnswer, type UploadAnswer } from './upload-answers.js'
-import type { UploadRoute } from './upload-call.js'
-import { uploaderAddress } from './uploader.js'
+import { textAnswer, type UploadAnswer } from '../requests/upload-answers.js'
+import type { UploadRoute } from '../requests/upload-route.js'
+import { addressShape, uploaderAddress } from '../requests/uploader.js'
 
 /** The calls of the payment service that these routes need. */
 export type QuotedCredits = Pick<CreditsPort, 'price' | 'check'>
@@ -23,9 +23,6 @@ export interface CreditsQuestions {
   readonly turns: Pick<TimedTurns, 'run'>
   readonly clients: Clients
 }
-
-/** An address of any network. */
-export const addressShape = /^(?:0[xX][0-9a-fA-F]{40}|[\w-]{32,44}|kyve1[0-9a-z]{38})$/
 
 /** Prices of items and balances of wallets as plain numbers, in winc. */
 export function creditsRoutes(questions: CreditsQuestions): UploadRoute[] {

@@ -1,7 +1,7 @@
 import type { Clients } from '../../admission/clients.js'
-import type { UploadRoute } from '../calls/upload-call.js'
-import { uploaderOf } from '../calls/uploader.js'
-import type { Multipart } from './multipart.js'
+import type { Multipart } from '../parts/multipart.js'
+import type { UploadRoute } from '../requests/upload-route.js'
+import { uploaderOf } from '../requests/uploader.js'
 
 /** Items in parts. Those with fixed words at the end stand before the one that takes an offset there. */
 export function multipartRoutes(multipart: Multipart, clients: Clients): UploadRoute[] {

@@ -1,9 +1,9 @@
 import type { Request } from '../../http/exchange.js'
 import type { HtmlPage } from '../../http/page.js'
 import { htmlType, takesPages } from '../../http/small-answer.js'
-import { jsonAnswer, type UploadAnswer } from '../calls/upload-answers.js'
-import type { UploadRoute } from '../calls/upload-call.js'
-import type { ResumableUploads } from './resumable.js'
+import type { ResumableUploads } from '../parts/resumable.js'
+import { jsonAnswer, type UploadAnswer } from '../requests/upload-answers.js'
+import type { UploadRoute } from '../requests/upload-route.js'
 
 export interface UploadPlaceParts {
   readonly resumable: ResumableUploads

@@ -3,8 +3,8 @@ import { leavingReason } from '../../actor/stopping.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
 import { type Health, lifeOf } from '../../http/life.js'
 import type { CreditsPort } from '../../payment/credits-port.js'
-import { jsonAnswer, type UploadAnswer } from './upload-answers.js'
-import type { UploadRoute } from './upload-call.js'
+import { jsonAnswer, type UploadAnswer } from '../requests/upload-answers.js'
+import type { UploadRoute } from '../requests/upload-route.js'
 
 export interface UploadHealthParts {
   readonly clock: Clock

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { type HtmlPage, inHtml, makePage, sizeInWords } from '../../http/page.js'
 import { sha256 } from '../../proof/digest.js'
-import { textAnswer, type UploadAnswer } from './upload-answers.js'
+import { textAnswer, type UploadAnswer } from '../requests/upload-answers.js'
 
 export interface UploadPageFacts {
   /** Host or URL of the gateway that serves what was taken. */

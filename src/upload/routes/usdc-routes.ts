@@ -4,11 +4,11 @@ import { usdcOf } from '../../admission/usdc.js'
 import { isRefusal } from '../../format/refusal.js'
 import type { Request } from '../../http/exchange.js'
 import type { CreditsPort, UsdcPort } from '../../payment/credits-port.js'
-import { jsonAnswer, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
-import type { UploadRoute } from '../calls/upload-call.js'
-import { uploaderOf } from '../calls/uploader.js'
-import { type RawUpload, rawItemBytes } from './raw-upload.js'
-import type { UsdcUploads } from './usdc-uploads.js'
+import { type RawUpload, rawItemBytes } from '../raw/raw-upload.js'
+import { jsonAnswer, textAnswer, type UploadAnswer } from '../requests/upload-answers.js'
+import type { UploadRoute } from '../requests/upload-route.js'
+import { uploaderOf } from '../requests/uploader.js'
+import type { UsdcUploads } from '../usdc/usdc-uploads.js'
 
 export interface UsdcRoutesParts {
   readonly usdcUploads: UsdcUploads

@@ -13,12 +13,12 @@ import {
   type UsdcOrder,
   type UsdcPort,
 } from '../../payment/credits-port.js'
-import { jsonAnswer, textAnswer, type UploadAnswer } from '../calls/upload-answers.js'
-import type { Uploader } from '../calls/uploader.js'
 import { settlementPending } from '../charging/payment-outcome.js'
 import type { Purchase, Sale, Sales } from '../charging/sales.js'
 import { elsewhereAnswer, type ServiceOfSeveral } from '../charging/several-services.js'
 import { lengthOf, type SingleUpload } from '../intake/single-upload.js'
+import { jsonAnswer, textAnswer, type UploadAnswer } from '../requests/upload-answers.js'
+import type { Uploader } from '../requests/uploader.js'
 import { type PaymentEnd, UnsettledPayments } from './unsettled-payments.js'
 
 export interface UsdcUploadsParts {

@@ -1,8 +1,8 @@
 /** Card payments that are sent back: each payment is either credited or refunded, whatever happens at the same moment. */
 import t, { type Test } from 'tap'
 import { refuse } from '../../../src/format/refusal.js'
-import { makeServiceToken } from '../../../src/payment/calls/service-token.js'
 import { LocalCards } from '../../../src/payment/cards/local-cards.js'
+import { makeServiceToken } from '../../../src/payment/requests/service-token.js'
 import { type PaymentRig, paymentRig, secret } from '../rig.js'
 
 const address = Buffer.alloc(32, 1).toString('base64url')

@@ -1,7 +1,7 @@
 /** Letters about gifts: by a mail server that speaks SMTP, or in the outbox for the operator to read. */
 import t from 'tap'
-import { makeServiceToken } from '../../../src/payment/calls/service-token.js'
 import { SmtpMailer } from '../../../src/payment/letters/smtp-mailer.js'
+import { makeServiceToken } from '../../../src/payment/requests/service-token.js'
 import { type PaymentRig, paymentRig, secret } from '../rig.js'
 import { mailServer } from './mail-server.js'
 

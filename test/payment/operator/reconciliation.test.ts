@@ -1,9 +1,9 @@
 /** Each day's payments against the books of Stripe and of the chains: what differs is found, kept and shown. */
 import type { Stripe } from 'stripe'
 import t from 'tap'
-import { makeServiceToken } from '../../../src/payment/calls/service-token.js'
 import { StripeCards } from '../../../src/payment/cards/stripe-cards.js'
 import type { ChainReader, SeenPayment } from '../../../src/payment/chains/seen-payment.js'
+import { makeServiceToken } from '../../../src/payment/requests/service-token.js'
 import { answeringServer } from '../chains/recorded-rpc.js'
 import { type PaymentRig, paymentRig, secret } from '../rig.js'
 

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { makeServiceToken } from '../../../src/payment/calls/service-token.js'
+import { makeServiceToken } from '../../../src/payment/requests/service-token.js'
 import { paymentRig, secret } from '../rig.js'
 
 const program = fileURLToPath(new URL('../../../../bin/sluice.mjs', import.meta.url))

@@ -4,7 +4,7 @@ import t from 'tap'
 import { systemClock } from '../../../src/actor/clock.js'
 import { addressOf, answer } from '../../../src/actor/mailbox-address.js'
 import { isRefusal, type Refusal } from '../../../src/format/refusal.js'
-import { RequestTurns } from '../../../src/payment/calls/request-turns.js'
+import { RequestTurns } from '../../../src/payment/requests/request-turns.js'
 
 let nowMs = 0
 const clock = { ...systemClock, monotonic: () => nowMs }

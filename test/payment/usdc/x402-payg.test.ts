@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
-import { makeServiceToken } from '../../../src/payment/calls/service-token.js'
 import { ordersPath } from '../../../src/payment/credits-port.js'
+import { makeServiceToken } from '../../../src/payment/requests/service-token.js'
 import { payee } from '../../admission/scene.js'
 import { payment } from '../../admission/shop.js'
 import { eventually } from '../../eventually.js'

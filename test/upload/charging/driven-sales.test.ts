@@ -3,10 +3,10 @@
 import t from 'tap'
 import { systemClock } from '../../../src/actor/clock.js'
 import { silentLog } from '../../../src/actor/log.js'
-import { textAnswer } from '../../../src/upload/calls/upload-answers.js'
 import { OpenSales } from '../../../src/upload/charging/open-sales.js'
 import { type Sale, Sales } from '../../../src/upload/charging/sales.js'
 import { openUploadTables } from '../../../src/upload/records/uploads.js'
+import { textAnswer } from '../../../src/upload/requests/upload-answers.js'
 import { eventually } from '../../eventually.js'
 import { someId } from '../../source/rig.js'
 

@@ -4,12 +4,12 @@ import t, { type Test } from 'tap'
 import { type Clock, systemClock } from '../../../src/actor/clock.js'
 import type { Request } from '../../../src/http/exchange.js'
 import type { UsdcOutcome } from '../../../src/payment/credits-port.js'
-import { jsonAnswer, type UploadAnswer } from '../../../src/upload/calls/upload-answers.js'
 import type { PaidFacts, Purchase, Unsettled } from '../../../src/upload/charging/sales.js'
 import type { MultipartRecord } from '../../../src/upload/parts/multipart-record.js'
 import { MultipartRecords } from '../../../src/upload/parts/multipart-records.js'
 import { PaidParts, type PaidPartsParts } from '../../../src/upload/parts/paid-parts.js'
 import { openUploadTables } from '../../../src/upload/records/uploads.js'
+import { jsonAnswer, type UploadAnswer } from '../../../src/upload/requests/upload-answers.js'
 import { eventually } from '../../eventually.js'
 
 const answer = jsonAnswer(503, {})

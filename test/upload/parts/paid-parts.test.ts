@@ -12,12 +12,6 @@ import { isRefusal } from '../../../src/format/refusal.js'
 import type { BodySink } from '../../../src/http/exchange.js'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
 import { DurableLog } from '../../../src/store/segments/durable-log.js'
-import {
-  fixedAnswers,
-  jsonAnswer,
-  textAnswer,
-  type UploadAnswer,
-} from '../../../src/upload/calls/upload-answers.js'
 import type { AcceptTerms } from '../../../src/upload/intake/accept-terms.js'
 import type { ReadItem } from '../../../src/upload/intake/item-reader.js'
 import { Multipart } from '../../../src/upload/parts/multipart.js'
@@ -27,6 +21,12 @@ import { OpenUploads, type OpenUploadsParts } from '../../../src/upload/parts/op
 import { PaidParts, type PaidPartsParts } from '../../../src/upload/parts/paid-parts.js'
 import { PartFiles } from '../../../src/upload/parts/part-files.js'
 import { openUploadTables, Uploads } from '../../../src/upload/records/uploads.js'
+import {
+  fixedAnswers,
+  jsonAnswer,
+  textAnswer,
+  type UploadAnswer,
+} from '../../../src/upload/requests/upload-answers.js'
 import { HeldRoom, sharesOfParts, sharesOfRequests } from '../../../src/upload/room/held-room.js'
 import { eventually } from '../../eventually.js'
 import { requestOf } from '../upload-rig.js'

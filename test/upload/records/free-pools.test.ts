@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { ItemHeader } from '../../../src/format/item.js'
 import { ethereumSigner } from '../../../src/proof/sign.js'
-import type { Uploader } from '../../../src/upload/calls/uploader.js'
 import { freeUserOf } from '../../../src/upload/charging/charging.js'
 import { FreePools, type FreeUser } from '../../../src/upload/records/free-pools.js'
 import { openUploadTables } from '../../../src/upload/records/uploads.js'
+import type { Uploader } from '../../../src/upload/requests/uploader.js'
 
 const rules = { itemMaxBytes: 1000, walletBytes: 1000, rangeBytes: 1000, exemptWallets: [] }
 

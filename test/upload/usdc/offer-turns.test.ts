@@ -2,7 +2,7 @@
 import t from 'tap'
 import { pause, systemClock } from '../../../src/actor/clock.js'
 import type { Request } from '../../../src/http/exchange.js'
-import { UsdcUploads } from '../../../src/upload/requests/usdc-uploads.js'
+import { UsdcUploads } from '../../../src/upload/usdc/usdc-uploads.js'
 
 t.test('an offer comes in the turn of its client', async (t) => {
   let [running, most] = [0, 0]

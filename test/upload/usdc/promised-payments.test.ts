@@ -1,9 +1,9 @@
 /** Payments in USDC that are only promised: one balance covers any number of them. */
 import t, { type Test } from 'tap'
 import { ed25519Signer, signItem } from '../../../src/proof/sign.js'
-import type { UploadAnswer } from '../../../src/upload/calls/upload-answers.js'
 import { openUploadTables } from '../../../src/upload/records/uploads.js'
-import { UnsettledPayments } from '../../../src/upload/requests/unsettled-payments.js'
+import type { UploadAnswer } from '../../../src/upload/requests/upload-answers.js'
+import { UnsettledPayments } from '../../../src/upload/usdc/unsettled-payments.js'
 import { eventually } from '../../eventually.js'
 import { answered, type RigOptions, requestOf, type UploadRig, uploadRig } from '../upload-rig.js'
 
