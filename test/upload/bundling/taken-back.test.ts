@@ -1,4 +1,4 @@
-/** Blocks that a reorganization takes back, and prices that are wrong: accepted items are packed again soon, and none is given up. */
+/** Blocks that a reorganization takes back, and wrong prices: accepted items are packed again soon, and none is given up. */
 import t, { type Test } from 'tap'
 import type { Id } from '../../../src/format/id.js'
 import { refuse } from '../../../src/format/refusal.js'
