@@ -112,7 +112,7 @@ export class HttpOracle implements Oracle {
       }
       this.#pause.failed()
       this.log.error(
-        'the first prices are implausible and no second source confirms them: add one to PRICE_SOURCES',
+        'the first prices are implausible and no second source confirms them: add one to PAYMENT_ORACLE_URLS',
       )
       return
     }
