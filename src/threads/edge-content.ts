@@ -12,7 +12,7 @@ import { Guard } from '../gateway/guard.js'
 import { BlockFilter } from '../moderation/block-filter.js'
 import { FilteredBlockList } from '../moderation/list.js'
 import { ModerationStore } from '../moderation/moderation-store.js'
-import { ProgressListener, ProgressTable } from '../source/reading/progress-table.js'
+import { ProgressReader, ProgressTable } from '../source/reading/progress-table.js'
 import { TransferClient } from '../source/reading/transfer-client.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../source/source-messages.js'
 import { BlobFiles } from '../store/blob-files.js'
@@ -62,7 +62,7 @@ export async function openEdgeContent(given: EdgeGiven, tools: EdgeTools): Promi
   // One snapshot of LMDB for both: each has its own timer in each turn of the loop.
   const catalog = new IndexedCatalog(places.catalog, generations, index, () => environment)
   const keeper = addressOf<CatalogRequest, CatalogReply>(ports.catalog, mailboxMax)
-  const progress = new ProgressListener(new ProgressTable(memory.progress))
+  const progress = new ProgressReader(new ProgressTable(memory.progress))
   const fetcher = addressOf<SourceRequest, SourceReply, SourceProgress>(ports.source, mailboxMax, {
     hear: progress.hear,
     isBatched: true,

@@ -5,7 +5,7 @@ import { systemClock } from '../../src/actor/clock.js'
 import type { Address } from '../../src/actor/mailbox-address.js'
 import type { Id } from '../../src/format/id.js'
 import { isRefusal } from '../../src/format/refusal.js'
-import { ProgressListener, ProgressTable, progressBytes } from '../../src/source/reading/progress-table.js'
+import { ProgressReader, ProgressTable, progressBytes } from '../../src/source/reading/progress-table.js'
 import { TransferClient } from '../../src/source/reading/transfer-client.js'
 import type { SourceReply, SourceRequest } from '../../src/source/source-messages.js'
 import { marksBytes } from '../../src/store/segments/segment-marks.js'
@@ -91,7 +91,7 @@ t.test('a payload whose segment is gone is refused, not served in part', async (
     },
     tell: () => t.fail('there is nothing to close'),
   }
-  const listener = new ProgressListener(new ProgressTable(new SharedArrayBuffer(progressBytes(1))))
+  const progressReader = new ProgressReader(new ProgressTable(new SharedArrayBuffer(progressBytes(1))))
   const failing = [
     () => undefined,
     () => {
@@ -99,7 +99,7 @@ t.test('a payload whose segment is gone is refused, not served in part', async (
     },
   ]
   for (const open of failing) {
-    const transfers = new TransferClient(fetcher, listener, systemClock, undefined, { open })
+    const transfers = new TransferClient(fetcher, progressReader, systemClock, undefined, { open })
     const refused = await transfers.open({ id, hints: {}, provenance: trail })
     t.ok(isRefusal(refused) && refused.refused === 'busy' && refused.fault === 'self')
   }

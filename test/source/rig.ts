@@ -20,7 +20,7 @@ import type { BlobCache, Kept } from '../../src/source/keeping/blob-cache.js'
 import type { ManifestCache, ManifestOptions } from '../../src/source/keeping/manifest-cache.js'
 import { InlinePacker, type ManifestPacker } from '../../src/source/keeping/manifest-packer.js'
 import { InlineProver } from '../../src/source/proving/prover.js'
-import { ProgressListener, ProgressTable, progressBytes } from '../../src/source/reading/progress-table.js'
+import { ProgressReader, ProgressTable, progressBytes } from '../../src/source/reading/progress-table.js'
 import { TransferClient } from '../../src/source/reading/transfer-client.js'
 import { BlobRoots } from '../../src/source/roots/blob-roots.js'
 import type { Source } from '../../src/source/source.js'
@@ -194,15 +194,15 @@ export async function rig(options: RigOptions): Promise<Rig> {
     edge() {
       const { port1, port2 } = new MessageChannel()
       ports.push(port1, port2)
-      const listener = new ProgressListener(new ProgressTable(table.memory))
+      const progressReader = new ProgressReader(new ProgressTable(table.memory))
       const caller = answer<SourceRequest, SourceReply, SourceProgress>(port2, (message, caller) =>
         fetcher.handle(message, caller),
       )
       port2.on('close', () => fetcher.forget(caller))
       const address = addressOf<SourceRequest, SourceReply, SourceProgress>(port1, 1024, {
-        hear: listener.hear,
+        hear: progressReader.hear,
       })
-      const transfers = new TransferClient(address, listener, systemClock)
+      const transfers = new TransferClient(address, progressReader, systemClock)
       return {
         address,
         transfers,

@@ -6,7 +6,7 @@ import { startThread } from '../../src/actor/thread.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { LmdbCatalog } from '../../src/catalog/reader.js'
 import { BlockFilter } from '../../src/moderation/block-filter.js'
-import { ProgressListener, ProgressTable } from '../../src/source/reading/progress-table.js'
+import { ProgressReader, ProgressTable } from '../../src/source/reading/progress-table.js'
 import { TransferClient } from '../../src/source/reading/transfer-client.js'
 import type { SourceProgress, SourceReply, SourceRequest } from '../../src/source/source-messages.js'
 import { SegmentMarks, type SharedSegments } from '../../src/store/segments/segment-marks.js'
@@ -55,9 +55,11 @@ export async function threads(
     ports: { catalog: keeper.connect() },
     hasUploads: false,
   } satisfies SourceGiven)
-  const listener = new ProgressListener(new ProgressTable(progress))
+  const progressReader = new ProgressReader(new ProgressTable(progress))
   const port = source.connect()
-  const address = addressOf<SourceRequest, SourceReply, SourceProgress>(port, 1024, { hear: listener.hear })
+  const address = addressOf<SourceRequest, SourceReply, SourceProgress>(port, 1024, {
+    hear: progressReader.hear,
+  })
   const catalog = new LmdbCatalog(catalogPath, new Generations(generations))
   const reader =
     segments &&
@@ -78,7 +80,7 @@ export async function threads(
   return {
     path,
     catalog,
-    transfers: new TransferClient(address, listener, systemClock, catalog, reader),
+    transfers: new TransferClient(address, progressReader, systemClock, catalog, reader),
     stop,
   }
 }

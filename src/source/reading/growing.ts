@@ -1,6 +1,6 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 import type { Content } from '../../store/content.js'
-import type { ProgressListener } from './progress-table.js'
+import type { ProgressReader } from './progress-table.js'
 
 /** One buffer a thread: what `read` returns is valid until the next call on any content of the thread. */
 const scratch = Buffer.allocUnsafeSlow(256 * 1024)
@@ -42,7 +42,7 @@ export class GrowingContent implements Content {
   /** Opens the file at once: throws where it is gone. `onLeave` is called once, at the end or before. */
   constructor(
     private readonly file: GrowingFile,
-    private readonly listener: ProgressListener,
+    private readonly progress: ProgressReader,
     private readonly onLeave: () => void,
   ) {
     this.sizeBytes = file.sizeBytes
@@ -86,10 +86,10 @@ export class GrowingContent implements Content {
         resolve(open)
       }
       const quit = (): void => finish(false)
-      const stop = this.listener.wait(this.file.slot, () => finish(true))
+      const stop = this.progress.wait(this.file.slot, () => finish(true))
       this.#waits.add(quit)
       // Set the flag, then read again: progress in between would otherwise never be reported.
-      this.listener.table.await(this.file.slot)
+      this.progress.table.await(this.file.slot)
       if (this.#outcome(from) !== undefined) finish(true)
     })
   }
@@ -109,7 +109,7 @@ export class GrowingContent implements Content {
     const { slot, fileBytes, isInMemory } = this.file
     // The slot may be another file's by now.
     if (this.#hasLeft) return fileBytes
-    const { table } = this.listener
+    const { table } = this.progress
     const state = table.state(slot)
     if (state === 'broken') return 0
     if (state !== 'whole') return table.readable(slot)
@@ -126,7 +126,7 @@ export class GrowingContent implements Content {
   /** True: bytes from `from` are there. False: never. Undefined: not yet. */
   #outcome(from: number): boolean | undefined {
     if (this.#hasLeft) return from < this.file.fileBytes
-    const { table } = this.listener
+    const { table } = this.progress
     const state = table.state(this.file.slot)
     if (state === 'broken' || state === 'free') return false
     if (table.readable(this.file.slot) > from) return true

@@ -54,7 +54,7 @@ export class ProgressTable {
 }
 
 /** The readers' side on one thread: who waits for which slot. */
-export class ProgressListener {
+export class ProgressReader {
   readonly #waiting = new Map<number, Set<() => void>>()
 
   constructor(readonly table: ProgressTable) {}

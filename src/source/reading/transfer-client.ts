@@ -18,7 +18,7 @@ import type {
   SourceRequest,
 } from '../source-messages.js'
 import { GrowingContent } from './growing.js'
-import type { ProgressListener } from './progress-table.js'
+import type { ProgressReader } from './progress-table.js'
 
 /** Content from a source, with what is known of it. `content` must be closed exactly once. */
 export interface OpenedContent {
@@ -63,12 +63,12 @@ export class TransferClient {
   #retry: Timer | undefined
 
   /**
-   * `sourceThread`: its mailbox, whose progress events go to `listener.hear` (`src/threads/edge-content.ts`).
+   * `sourceThread`: its mailbox, whose progress events go to `progress.hear` (`src/threads/edge-content.ts`).
    * Without `catalog` each absence is requested again. With `segments`, what lies in one is read there, without another message.
    */
   constructor(
     private readonly sourceThread: Address<SourceRequest, SourceReply>,
-    private readonly listener: ProgressListener,
+    private readonly progress: ProgressReader,
     private readonly clock: Clock,
     private readonly catalog?: Pick<Catalog, 'generation'>,
     private readonly segments?: Pick<SegmentReader, 'open'>,
@@ -178,7 +178,7 @@ export class TransferClient {
     const file = isInMemory === true ? { ...bytes, isInMemory } : bytes
     const close = (): void => this.#close(reader)
     try {
-      return new GrowingContent(file, this.listener, close)
+      return new GrowingContent(file, this.progress, close)
     } catch {
       // No descriptor left, or no /proc: the reader sees a body that breaks at once.
       return {

@@ -3,7 +3,7 @@ import { appendFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { GrowingContent } from '../../../src/source/reading/growing.js'
-import { ProgressListener, ProgressTable, progressBytes } from '../../../src/source/reading/progress-table.js'
+import { ProgressReader, ProgressTable, progressBytes } from '../../../src/source/reading/progress-table.js'
 import type { SourceProgress } from '../../../src/source/source-messages.js'
 import { ProgressSlots, TransferProgress } from '../../../src/source/transfer/transfer-progress.js'
 import { fc } from '../../property.js'
@@ -22,8 +22,10 @@ function growing(sizeBytes: number, readers: number, base = 0) {
   const progress = new TransferProgress(slots.table, slots.take()!)
   let closed = 0
   const contents = Array.from({ length: readers }, (_, index) => {
-    const listener = new ProgressListener(new ProgressTable(slots.table.memory))
-    progress.addReader(index, { hear: (event: SourceProgress) => setImmediate(() => listener.hear(event)) })
+    const progressReader = new ProgressReader(new ProgressTable(slots.table.memory))
+    progress.addReader(index, {
+      hear: (event: SourceProgress) => setImmediate(() => progressReader.hear(event)),
+    })
     const file = {
       path,
       offset: 0,
@@ -32,7 +34,7 @@ function growing(sizeBytes: number, readers: number, base = 0) {
       sizeBytes: base + sizeBytes,
       slot: progress.slot,
     }
-    return new GrowingContent(file, listener, () => {
+    return new GrowingContent(file, progressReader, () => {
       closed += 1
       progress.removeReader(index)
     })

@@ -1,7 +1,7 @@
 import t from 'tap'
 import type { Address } from '../../../src/actor/mailbox-address.js'
 import { isRefusal } from '../../../src/format/refusal.js'
-import { ProgressListener, ProgressTable, progressBytes } from '../../../src/source/reading/progress-table.js'
+import { ProgressReader, ProgressTable, progressBytes } from '../../../src/source/reading/progress-table.js'
 import { TransferClient } from '../../../src/source/reading/transfer-client.js'
 import { stillUnknown, unknownEverywhere } from '../../../src/source/refusals.js'
 import type { SourceReply, SourceRequest } from '../../../src/source/source-messages.js'
@@ -20,11 +20,11 @@ function opener(refusal = stillUnknown(60_000)) {
     },
     tell: () => true,
   }
-  const listener = new ProgressListener(new ProgressTable(new SharedArrayBuffer(progressBytes(1))))
+  const progressReader = new ProgressReader(new ProgressTable(new SharedArrayBuffer(progressBytes(1))))
   return {
     on,
     clock,
-    transfers: new TransferClient(fetcher, listener, clock, { generation: () => on.generation }),
+    transfers: new TransferClient(fetcher, progressReader, clock, { generation: () => on.generation }),
   }
 }
 
