@@ -5,7 +5,7 @@ import type { PaymentOrder } from './cashier-messages.js'
 import type { Witness, WitnessedPayment } from './chain-witness.js'
 import type { Bound, PaymentClaim, SettlementClaims } from './settlement-claims.js'
 
-export interface SharedSettlementParts {
+export interface ClaimedSettlementParts {
   /** Absent: nobody else credits the same. */
   readonly claims?: SettlementClaims
   /** Consulted where a facilitator's refusal may be incomplete. */
@@ -33,7 +33,7 @@ const lookEveryMs = 1000
  * requested elsewhere, and was credited there.
  */
 export class ClaimedSettlement {
-  constructor(private readonly parts: SharedSettlementParts) {}
+  constructor(private readonly parts: ClaimedSettlementParts) {}
 
   /** As `SettlementClaims.bind`; undefined: payments are not bound there; `failed`: the others were not reached. */
   async bind(order: PaymentOrder): Promise<Bound | 'failed' | undefined> {

@@ -42,7 +42,7 @@ export class PaymentBeginnings {
       CashierParts,
       'records' | 'facilitator' | 'owners' | 'claims' | 'clock' | 'log'
     >,
-    private readonly shared: ClaimedSettlement,
+    private readonly claimed: ClaimedSettlement,
     private readonly closing: AbortSignal,
   ) {}
 
@@ -59,7 +59,7 @@ export class PaymentBeginnings {
     // Once it is settled, facilitators may refuse it by what is left in the wallet, too. The signature of a contract's wallet
     // is checked by nobody else: anybody can write one under the name of another payment.
     const maySettle = isUsed || !(isOfContract(order) || unsignedReasons.has(answer.reason))
-    const taken = maySettle ? await this.shared.taken(order, isUsed) : undefined
+    const taken = maySettle ? await this.claimed.taken(order, isUsed) : undefined
     if (taken === undefined) return { state: 'refused', stage: 'verify', reason: answer.reason }
     if (taken !== 'pending') return this.#takeOver(order, taken)
     // Who brings it may be anybody: nothing is owned for him. It is bound already, and what is for something else waits as well.
@@ -78,19 +78,19 @@ export class PaymentBeginnings {
 
   /** Binds a payment that would settle, and announces its settlement. */
   async #ask(order: PaymentOrder): Promise<Begun | CashierReply> {
-    const bound = await this.shared.bind(order)
+    const bound = await this.claimed.bind(order)
     if (bound === 'failed') {
       // It may be announced all the same.
-      await this.shared.clear(order)
+      await this.claimed.clear(order)
       return down
     }
     if (bound !== undefined && bound.beneficiary !== order.beneficiary) return boundElsewhere
     const ownership = await this.own(order, bound?.owner)
-    const isAnnounced = ownership === 'ours' && (await this.shared.claim(order))
+    const isAnnounced = ownership === 'ours' && (await this.claimed.claim(order))
     const record = isAnnounced ? await this.#record(order, bound?.owner) : undefined
     if (record !== undefined) return { record }
     // No settlement was requested, and no other service shall request one.
-    await this.shared.clear(order)
+    await this.claimed.clear(order)
     return ownership === 'other' ? spent : down
   }
 

@@ -32,7 +32,7 @@ const singleAttempt: Attempt = { isInDoubt: true, isSingle: true }
  * it continues from the record of the payment. Without a requested settlement no money has moved.
  */
 export class Settler {
-  readonly #shared: ClaimedSettlement
+  readonly #claimed: ClaimedSettlement
   readonly #beginnings: PaymentBeginnings
 
   /** `closing`: every wait ends with the reply `pending`; the next start goes on. */
@@ -40,8 +40,8 @@ export class Settler {
     private readonly parts: CashierParts,
     private readonly closing: AbortSignal,
   ) {
-    this.#shared = new ClaimedSettlement(parts)
-    this.#beginnings = new PaymentBeginnings(parts, this.#shared, closing)
+    this.#claimed = new ClaimedSettlement(parts)
+    this.#beginnings = new PaymentBeginnings(parts, this.#claimed, closing)
   }
 
   get #closed(): boolean {
@@ -87,7 +87,7 @@ export class Settler {
         const facts = { units, payer, transaction, signed }
         const outcome = await credits.credit(beneficiary, payment, tokens, facts)
         // Another service may have credited it, for another beneficiary where the claim was lost.
-        const credited = outcome === 'known' ? await this.#shared.beneficiaryOf(record) : beneficiary
+        const credited = outcome === 'known' ? await this.#claimed.beneficiaryOf(record) : beneficiary
         if (this.#closed) break
         const details = { payment, units, tokens, beneficiary: credited, transaction, resource }
         if (credited === beneficiary) log.info(details, 'a payment was settled')
@@ -171,7 +171,7 @@ export class Settler {
   /** The facilitator never got the request: the record and the claim go, as if the payment had not been brought. */
   async #withdraw(record: PaymentRecord): Promise<CashierReply> {
     if (!(await this.#written(() => this.parts.records.drop(record)))) return { state: 'pending' }
-    await this.#shared.clear(record)
+    await this.#claimed.clear(record)
     return { state: 'down' }
   }
 
@@ -182,8 +182,8 @@ export class Settler {
   async #refused(record: PaymentRecord, reason: string, untilMs: number): Promise<CashierReply> {
     // The own claim is removed first: otherwise two services that were both refused would each think that the other
     // one succeeded.
-    await this.#shared.clear(record)
-    const taken = await this.#shared.takenInTheEnd(record, untilMs, () => this.#closed)
+    await this.#claimed.clear(record)
+    const taken = await this.#claimed.takenInTheEnd(record, untilMs, () => this.#closed)
     if (this.#closed) return { state: 'pending' }
     if (taken === undefined) return this.#fail(record, reason)
     if (taken === 'pending') return this.#failInDoubt(record, reason, firstAttempt)

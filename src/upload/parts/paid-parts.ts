@@ -19,7 +19,7 @@ import type { PartRecords } from './part-records.js'
 import { uploadIdOf } from './upload-secret.js'
 
 export interface PaidPartsParts {
-  readonly usdcUploads: Pick<UsdcUploads, 'readPayment' | 'verify' | 'offer' | 'track' | 'purchase'>
+  readonly usdcUploads: Pick<UsdcUploads, 'readPayment' | 'look' | 'offer' | 'track' | 'purchase'>
   readonly usdc: Pick<UsdcPort, 'finish' | 'outcome'>
   readonly credits: Pick<CreditsPort, 'refund'>
   readonly records: PartRecords
@@ -149,7 +149,7 @@ export class PaidParts {
     const tracked = usdcUploads.track(brought)
     try {
       // What is paid for makes way only for its like: so nothing begins that no money will follow.
-      const worthless = known === undefined ? await usdcUploads.verify(brought, bytes, tracked) : undefined
+      const worthless = known === undefined ? await usdcUploads.look(brought, bytes, tracked) : undefined
       if (worthless !== undefined) return worthless
       const isKnown = records.find(id) !== undefined
       const undecided = this.#undecidedOf(id, client, open, isKnown)

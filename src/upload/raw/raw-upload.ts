@@ -129,11 +129,11 @@ export class RawUpload {
       order: { ...order, bytes: sizeBytes },
     })
     const paidFor = async (bytes: number): Promise<UploadAnswer | undefined> =>
-      brought && usdcUploads.verify(paying(overhead + bytes, brought), overhead + bytes, tracked)
+      brought && usdcUploads.look(paying(overhead + bytes, brought), overhead + bytes, tracked)
     const most = brought === undefined ? Math.min(pools.rules.itemMaxBytes, itemMaxBytes) : itemMaxBytes
     return {
       closed:
-        brought === undefined ? Promise.resolve(undefined) : usdcUploads.verify(brought, overhead, tracked),
+        brought === undefined ? Promise.resolve(undefined) : usdcUploads.look(brought, overhead, tracked),
       maxBytes: Math.max(0, most - overhead),
       // A small payment must not bring ten gigabytes here.
       ...(brought === undefined ? {} : { closedAt: (bytes) => paidFor(bytes) }),
@@ -161,7 +161,7 @@ export class RawUpload {
     { sizeBytes, brought, tracked }: RawRequest,
   ): Promise<UploadAnswer | undefined> {
     const { usdcUploads } = this.parts
-    if (brought !== undefined) return usdcUploads.verify(brought, sizeBytes, tracked)
+    if (brought !== undefined) return usdcUploads.look(brought, sizeBytes, tracked)
     const offer = await usdcUploads.offer(request, sizeBytes)
     return offer.status === 404 ? freeExhausted(sizeBytes) : offer
   }

@@ -106,7 +106,7 @@ export class UsdcUploads {
     const purchase = this.purchase(brought, (id) => id)
     const tracked = this.track(brought)
     const { end, expired } = tracked
-    const beforeBody = (): Promise<UploadAnswer | undefined> => this.verify(brought, size, tracked)
+    const beforeBody = (): Promise<UploadAnswer | undefined> => this.look(brought, size, tracked)
     return this.parts.single.receive(request, uploader, { beforeBody, purchase, expired }).finally(end)
   }
 
@@ -182,7 +182,7 @@ export class UsdcUploads {
    * Nothing of the body is read for a payment that is worth nothing. `bytes`: of the item of a sale that is over. `tracked`: it
    * counts for its payer once it was found good. Until then anybody may have named him, and it counts for its client alone.
    */
-  async verify(
+  async look(
     { read, name, order }: BroughtPayment,
     bytes: number,
     tracked?: TrackedPayment,
@@ -195,8 +195,8 @@ export class UsdcUploads {
     this.#looks += 1
     const isLooked = this.#looking.open(order.asker, String(this.#looks), 0n)
     if (isLooked === undefined) return tooManyLooks
-    const look = (): ReturnType<UsdcPort['look']> => usdc.look({ ...order, itemId: '' })
-    const looked = await this.#lookTurns.run(order.asker, look).finally(isLooked)
+    const question = (): ReturnType<UsdcPort['look']> => usdc.look({ ...order, itemId: '' })
+    const looked = await this.#lookTurns.run(order.asker, question).finally(isLooked)
     if (isRefusal(looked) || !('good' in looked)) return answered(looked)
     const units = BigInt(looked.units ?? read.authorization.value)
     return tracked === undefined || tracked.countFor(units) ? undefined : tooMany

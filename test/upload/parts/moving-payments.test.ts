@@ -45,7 +45,7 @@ function sceneOf(t: Test): Scene {
       order: { bytes: 100 },
     }),
     track: () => ({ end: () => undefined, countFor: () => true, expired: new Promise(() => undefined) }),
-    verify: async () => undefined,
+    look: async () => undefined,
     purchase: ({ signed }: { readonly signed: string }): Pick<Purchase, 'pay' | 'signed' | 'refuse'> => ({
       signed,
       pay: (id) => scene.collected(id),
