@@ -228,7 +228,7 @@ function send(intake: ItemIntake, item: Uint8Array): Promise<UploadAnswer> {
   const read = reader.finish()
   if (isRefusal(read)) throw new Error('the item of this test is none')
   const spooled = { appendToLog: async () => ({ file: 1, offset: 0, sizeBytes: item.length }) }
-  return intake.accept(read, spooled, uploader)
+  return intake.take(read, spooled, uploader)
 }
 
 t.test('an item of which the log says all has its receipt though the tables take nothing', async (t) => {

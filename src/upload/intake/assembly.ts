@@ -87,7 +87,7 @@ export class Assembly {
       await this.#turn?.enter()
       const item = await this.#read(pieces, onRead)
       this.#turn?.leave()
-      if (!('status' in item)) return await this.parts.intake.accept(item, this.#spool, uploader, terms)
+      if (!('status' in item)) return await this.parts.intake.take(item, this.#spool, uploader, terms)
       // Whoever was charged for it before its bytes were here has nothing of it.
       await charge?.refund()
       return item

@@ -103,7 +103,7 @@ interface StoredItem extends Pick<AcceptedWith, 'answerFields' | 'signed' | 'wri
  * signed while the item is stored, and leaves when both are done.
  */
 export class ItemIntake {
-  /** Accepts in flight by id (or payment): a duplicate waits for the promise, then decides again. */
+  /** Items that are being taken, by id (or payment): a duplicate waits for the promise, then decides again. */
   readonly #lock = new KeyedLock()
   readonly #tables: ItemTableWriter
   readonly #receipts: SignedReceipts
@@ -141,8 +141,8 @@ export class ItemIntake {
     return this.parts.freeTurns?.crowded(header, sizeBytes, uploader)
   }
 
-  /** Never rejects but for bugs. Nothing was charged where the answer is no receipt. */
-  async accept(
+  /** Answers an item with its receipt, or why it is not accepted: nothing was charged then. Never rejects but for bugs. */
+  async take(
     item: ReadItem,
     spooled: Spooled,
     uploader: Uploader,
@@ -172,7 +172,7 @@ export class ItemIntake {
       await terms.charge?.refund()
       return stopped
     }
-    const alone = (): Promise<UploadAnswer> => this.#acceptOnce(item, spooled, uploader, terms)
+    const alone = (): Promise<UploadAnswer> => this.#takeOnce(item, spooled, uploader, terms)
     // Items that are signed here have a new id each time, so a duplicate is recognized by its payment and what it is to pay for.
     // Not by the payment alone: strangers who bring it would keep its payer waiting.
     const { purchase } = terms
@@ -181,7 +181,7 @@ export class ItemIntake {
       : this.#lock.run(`payment ${purchase.payment} ${purchase.request(id)}`, alone)
   }
 
-  async #acceptOnce(
+  async #takeOnce(
     item: ReadItem,
     spooled: Spooled,
     uploader: Uploader,
@@ -193,7 +193,7 @@ export class ItemIntake {
       if (damaged !== undefined) return this.#mend(damaged, item, spooled, terms)
       const known =
         this.#known(item.header, terms) ?? (await this.#items.elsewhere(item.header, this.parts.height()))
-      if (known === undefined) return this.#acceptNew(item, spooled, uploader, terms)
+      if (known === undefined) return this.#takeNew(item, spooled, uploader, terms)
       await terms.charge?.refund()
       return known
     })
@@ -274,7 +274,7 @@ export class ItemIntake {
    * Until the item is stored each step may refuse it, and what was charged is refunded. One that is paid for in USDC ends in
    * `SoldItems`, which has its payment settled after the item is stored.
    */
-  async #acceptNew(
+  async #takeNew(
     item: ReadItem,
     spooled: Spooled,
     uploader: Uploader,

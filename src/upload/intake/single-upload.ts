@@ -254,7 +254,7 @@ class Arrival implements BodySink {
     if (this.#holder !== undefined) this.parts.arriving.setBusy(this.#holder, true)
     const { purchase } = this.terms
     void this.parts.intake
-      .accept(item, this.#spool, this.uploader, {
+      .take(item, this.#spool, this.uploader, {
         digest: this.#digest,
         ...(purchase === undefined ? {} : { purchase }),
       })

@@ -32,7 +32,7 @@ interface Scene {
   begun(client: string, item?: Uint8Array): MultipartRecord
 }
 
-type Intake = Partial<Pick<OpenUploadsParts['intake'], 'accept' | 'foresee'>>
+type Intake = Partial<Pick<OpenUploadsParts['intake'], 'take' | 'foresee'>>
 
 /** `accept`: what becomes of items. */
 async function sceneOf(t: Test, intake: Intake, placesMax = 1000): Promise<Scene> {
@@ -42,7 +42,7 @@ async function sceneOf(t: Test, intake: Intake, placesMax = 1000): Promise<Scene
   const files = new PartFiles(join(folder, 'parts'))
   const open = new OpenUploads({
     intake: {
-      accept: async ({ header }: ReadItem) => jsonAnswer(200, { id: header.id }),
+      take: async ({ header }: ReadItem) => jsonAnswer(200, { id: header.id }),
       foresee: async () => undefined,
       receipt: async ({ id }: { readonly id: Id }) => ({ id }),
       ...intake,
@@ -96,7 +96,7 @@ for (const networks of [1, 200])
   t.test(`200 uploads of ${networks} networks that wait for gateways delay nobody for long`, async (t) => {
     const clients = new Map<string, string>()
     const scene = await sceneOf(t, {
-      accept: async ({ header: { id } }) => {
+      take: async ({ header: { id } }) => {
         if (clients.get(id) !== honest) await pause(1000)
         return jsonAnswer(200, { id })
       },
@@ -144,7 +144,7 @@ t.test('uploads that are refused again and again leave places for others', async
   const tried = new Set<string>()
   const never = textAnswer(503, 'too many items of this wallet came from this network')
   const intake: Intake = {
-    accept: async ({ header: { id } }) => {
+    take: async ({ header: { id } }) => {
       tried.add(id)
       return never
     },
@@ -178,7 +178,7 @@ t.test('what is dropped while it waits for its place is not put together', async
     await answered
     return jsonAnswer(200, { id })
   }
-  const scene = await sceneOf(t, { accept })
+  const scene = await sceneOf(t, { take: accept })
   const network = '198.51.100.1'
   const crowd = Array.from({ length: 64 }, () => attempted(scene, scene.begun(network)))
   t.ok(await eventually('all places of one network are taken', () => accepted === 64))

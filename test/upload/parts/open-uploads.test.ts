@@ -80,7 +80,7 @@ function sceneOf(
   folder = scratch('parts'),
 ): Scene {
   const records = new MultipartRecords(environment, systemClock)
-  const intake = { accept: never, receipt: never } as unknown as OpenUploadsParts['intake']
+  const intake = { take: never, receipt: never } as unknown as OpenUploadsParts['intake']
   const open = new OpenUploads({
     intake,
     itemLog: { draft: never } as unknown as OpenUploadsParts['itemLog'],

@@ -111,7 +111,7 @@ async function scene(
     accept(made, read, how)
   const open = new OpenUploads({
     intake: {
-      accept: taking,
+      take: taking,
       foresee: async () => undefined,
       receipt: async ({ id }: { readonly id: Id }) => ({ id }),
     } as unknown as OpenUploadsParts['intake'],
