@@ -9,13 +9,13 @@ import type { X402TopUps } from './x402-top-ups.js'
  * transfer in the ledger, so it is credited once.
  */
 export function creditSettled(
-  sales: Pick<X402Sales, 'credit'>,
-  topUps: Pick<X402TopUps, 'credit'>,
+  sales: Pick<X402Sales, 'reserveSettled'>,
+  topUps: Pick<X402TopUps, 'creditWallet'>,
   beneficiary: string,
   payment: string,
   settled: SettledPayment,
 ): Promise<'credited' | 'known'> {
   return isSale(beneficiary)
-    ? sales.credit(beneficiary, payment, settled)
-    : topUps.credit(beneficiary, payment, settled)
+    ? sales.reserveSettled(beneficiary, payment, settled)
+    : topUps.creditWallet(beneficiary, payment, settled)
 }

@@ -194,7 +194,7 @@ export class X402Sales implements UsdcPort {
   }
 
   /** Reserves settled money for the item that it pays for. Called by `creditSettled` until it does not throw. */
-  async credit(
+  async reserveSettled(
     beneficiary: string,
     payment: string,
     { units, payer, transaction, signed }: SettledPayment,

@@ -101,7 +101,7 @@ export class X402TopUps {
   }
 
   /** Puts settled money into the wallet that it tops up. Called by `creditSettled` until it does not throw. */
-  async credit(
+  async creditWallet(
     address: string,
     payment: string,
     { units, payer, transaction, signed }: SettledPayment,

@@ -43,7 +43,11 @@ export function countingDesk(
   ): Promise<unknown> => {
     if (isUnreadable(read) || BigInt(read.authorization.value) !== units) return denial
     const payment = paymentName(read) ?? ''
-    await sales.credit(beneficiary, payment, { units: String(units), payer, transaction: '0x1' } as never)
+    await sales.reserveSettled(beneficiary, payment, {
+      units: String(units),
+      payer,
+      transaction: '0x1',
+    } as never)
     return { payment, transaction: '0x1', lines: '' }
   }
   const sales = open({
