@@ -26,7 +26,7 @@ function isQuiet(spentMs: number, turns: number): boolean {
 }
 
 /** What a thread knows of the last turn. */
-export interface Turn {
+export interface TurnUse {
   /** Share of it that the thread worked, 0 to 1. */
   readonly busyShare: number
   /** Memory of the thread's heap now. */
@@ -53,7 +53,7 @@ export class IdleMemory {
   constructor(private readonly quietTurns: number) {}
 
   /** One turn is over. Whether to collect garbage now. */
-  turn({ busyShare, heapBytes, processMs }: Turn): boolean {
+  turn({ busyShare, heapBytes, processMs }: TurnUse): boolean {
     if (busyShare > (this.#owed > 0 ? sweepingShare : quietShare)) {
       // Whoever asks now must not wait for what is left of the row: each collection moves all that is alive.
       this.#begin(processMs)

@@ -168,8 +168,8 @@ export class PaymentRecords {
   }
 
   /**
-   * A page of payments that are settled and credited, with amounts that are known, the oldest first, out of `limit` records. `after`: of the page
-   * before; `next` is absent behind the last one.
+   * A page of payments that are settled and credited, with amounts that are known, the oldest first, out of `limit` records.
+   * `after`: of the page before; `next` is absent behind the last one.
    */
   credited(
     after: Uint8Array | undefined,

@@ -6,8 +6,9 @@ type Mined = Extract<TransactionStatus, { readonly kind: 'mined' }>
 
 /**
  * What several nodes state of one transaction, as one. `mined` where most of those that were queried have it in the same block,
- * with the confirmations in the middle; `unknown` where most do not know it, and none does; `pending` where they differ. Another refusal where
- * too few answer. So a node that lies, or is behind the others, decides nothing alone, also while the others do not answer.
+ * with the confirmations in the middle; `unknown` where most do not know it, and none does; `pending` where they differ.
+ * Another refusal where too few answer. So a node that lies, or is behind the others, decides nothing alone, also while the
+ * others do not answer.
  */
 export function agreedStatus(stated: readonly (TransactionStatus | Refusal)[]): TransactionStatus | Refusal {
   const isMost = (many: readonly unknown[]): boolean => many.length * 2 > stated.length

@@ -79,7 +79,6 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
   const { intake, announcer, openSales, height, credits } = accepting
   const { closing } = tools
   const logFolder = uploadFolders(settings).log
-  const freeMinBytes = rules.diskMinBytes ?? given.memory.disk.freeMinBytes
   await height.start(server.network === 'devnet' ? 2000 : 15_000)
   announceLogged(records.lost, logFolder, announcer)
   const parts: UploadParts = {
@@ -88,7 +87,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
     records,
     accepting,
     bundles: new Bundles(records.uploads.environment, records.uploads),
-    diskRoom: new DiskRoom(logFolder, freeMinBytes, systemClock),
+    diskRoom: diskRoomOf(given),
     // Its keys name no bucket: any secret will do.
     clients: new Clients(clientsOf(settings), { low: 0, high: 0 }),
     blockedOwners,
@@ -128,6 +127,12 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
       await records.uploads.environment.close()
     },
   }
+}
+
+/** Room for uploads on the disk of the log. */
+function diskRoomOf({ settings, memory }: UploadGiven): DiskRoom {
+  const freeMinBytes = settings.uploads.diskMinBytes ?? memory.disk.freeMinBytes
+  return new DiskRoom(uploadFolders(settings).log, freeMinBytes, systemClock)
 }
 
 /** Takes up certificates, or settings that were read again. */

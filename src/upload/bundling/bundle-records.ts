@@ -49,7 +49,8 @@ export interface BundleRecord {
 }
 
 /**
- * Nodes deny that they have some of its data (`missing`), do not answer (`silent`), or do not take what is sent again (`untaken`).
+ * Nodes deny that they have some of its data (`missing`), do not answer (`silent`), or do not take what is sent again
+ * (`untaken`).
  */
 export const unshownReasons = ['missing', 'silent', 'untaken'] as const
 export type Unshown = (typeof unshownReasons)[number]

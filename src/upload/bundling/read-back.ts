@@ -10,7 +10,7 @@ import type { BundleRecord } from './bundle-records.js'
 const readsMax = 64
 /** Bundles whose data is read at once; each takes the memory of one chunk. */
 const looksMax = 4
-/** Of these, bundles that were looked at in vain: others do not wait for them. */
+/** Bundles among these that were looked at in vain: others do not wait for them. */
 const looksAgainMax = 2
 /** After so long a look pauses, and others have their turns. */
 const lookMaxMs = 300_000

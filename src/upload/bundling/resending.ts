@@ -32,7 +32,7 @@ export class Resending {
     await this.#running
   }
 
-  /** Begins with that which has waited longest, where none is under way. Throws what the last one failed of, where it is a bug. */
+  /** Begins with that which has waited longest, where none is under way. Throws the bug that the last one failed of. */
   begin(due: readonly BundleSummary[]): void {
     const failure = this.#failure
     this.#failure = undefined

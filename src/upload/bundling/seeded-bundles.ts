@@ -14,7 +14,7 @@ const keepMs = 3_600_000
 /** Bundles of which nodes have taken everything: from there until their bytes are not needed here any more. */
 export class SeededBundles {
   readonly #readBack: ReadBack
-  /** Those that no node knows: since when, and how many looks have said so. */
+  /** Those that no node knows: since when, and how many looks have shown so. */
   readonly #unknown = new Map<Id, { readonly sinceMs: number; readonly looks: number }>()
 
   /** `giveUp`: gets what will never be mined. */

@@ -20,7 +20,7 @@ const [all, none, nobody]: ((wish: DataWish) => DataSeen)[] = [
 type Posted = { readonly enough: boolean; readonly results: readonly object[] }
 const taken: Posted = { enough: true, results: [{ peer: 'http://taker', success: true }] }
 
-/** A bundler whose transactions are deep at once, what its nodes show, and how they take chunks. Its clock goes on with its rounds. */
+/** A bundler whose transactions are deep at once, what its nodes show, and how they take chunks. Its clock follows its rounds. */
 async function deepRig(t: Test) {
   const nodes = {
     show: all as (wish: DataWish) => DataSeen,
