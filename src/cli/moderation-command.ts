@@ -21,6 +21,7 @@ Usage: sluice moderation list [--source NAME] [--limit N] [--json]
        sluice moderation audit [--limit N]
 
 WHAT is an id, a SHA-256 of content in hexadecimal (or hash:BASE64URL), or a name; name:WHAT where a name looks like an id.
+An undername (under_name) is a name of its own: blocking a name leaves its undernames served.
 Works on DATA_PATH/moderation. A running gateway applies the change within a second. Each change leaves a line in the audit.
 
 FILE holds one entry a line (comments behind #), or JSON: a list of texts, or of objects with id, hash or name. With - as
