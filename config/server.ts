@@ -91,7 +91,7 @@ export const server = {
     default: 8,
     min: 0,
     max: 86_400,
-    why: 'Seconds without work before threads give memory back, which takes a second of processor time in all; 0: never.',
+    why: 'Seconds without work before threads give memory back the first time; later eight times as long; 0: never.',
   }),
   requestsMax: whole({
     env: 'GATEWAY_FLOWS_MAX',

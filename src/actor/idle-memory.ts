@@ -15,6 +15,11 @@ const quietShare = 0.02
 const sweepingShare = 0.1
 /** The first collection promotes what is alive out of the young generation; only later ones find it empty and shrink it. */
 const collections = 3
+/**
+ * After its first row a thread waits for a quiet time that is so many times as long. A row makes V8 throw away optimized code that
+ * depends on objects that are not alive any more: after each short pause of the traffic much of it would be compiled again.
+ */
+const laterTimes = 8
 /** Growth that is worth a collection. */
 const growthBytes = 4 * 1024 * 1024
 /** What all threads together may take of one processor where the program counts as quiet. */
@@ -49,7 +54,7 @@ export class IdleMemory {
   /** `processMs` when the quiet time began. */
   #sinceMs = 0
 
-  /** `quietTurns`: before memory is given back, so that a pause between requests is not taken for the end of the work. */
+  /** `quietTurns`: before memory is given back the first time, which is mostly that of the start. */
   constructor(private readonly quietTurns: number) {}
 
   /** One turn is over. Whether to collect garbage now. */
@@ -62,8 +67,9 @@ export class IdleMemory {
     }
     if (this.#owed === 0) {
       this.#quiet += 1
-      if (this.#quiet < this.quietTurns) return false
-      const isProcessQuiet = isQuiet(processMs - this.#sinceMs, this.quietTurns)
+      const wanted = this.quietTurns * (this.#floorBytes === 0 ? 1 : laterTimes)
+      if (this.#quiet < wanted) return false
+      const isProcessQuiet = isQuiet(processMs - this.#sinceMs, wanted)
       this.#begin(processMs)
       if (!isProcessQuiet || heapBytes < this.#floorBytes + growthBytes) return false
       this.#owed = collections

@@ -58,6 +58,19 @@ t.test('where a heap grew little, there is nothing to give back', async (t) => {
   t.ok(quiet(memory, 100, 24 * MiB).includes(true))
 })
 
+t.test('pauses of the traffic are no reason to collect again', async (t) => {
+  const memory = new IdleMemory(8)
+  t.equal(quiet(memory, 30, 20 * MiB).filter(Boolean).length, 3)
+  for (let pauses = 0; pauses < 10; pauses += 1) {
+    t.notOk(memory.turn({ ...busy, heapBytes: 40 * MiB }))
+    t.notOk(quiet(memory, 30, 40 * MiB).includes(true))
+  }
+  t.notOk(memory.turn({ ...busy, heapBytes: 40 * MiB }))
+  const answers = quiet(memory, 100, 40 * MiB)
+  t.equal(answers.indexOf(true), 63)
+  t.equal(answers.filter(Boolean).length, 3)
+})
+
 t.test('where other threads work, a quiet one does not take their processors', async (t) => {
   const memory = new IdleMemory(8)
   t.notOk(quiet(memory, 100, 20 * MiB, 500).includes(true))
