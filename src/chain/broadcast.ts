@@ -84,8 +84,8 @@ export class Broadcast {
 
   /**
    * Posts node JSON of a chunk to the preferred nodes and of them to the least busy ones first, until enough took it, or none is
-   * left, or `refusalsMax` in a row refused it for good. Resolves as soon as that is known; posts that are under way then go on, and those that wait end.
-   * `client`: whose post it is, '' for this program's own. Never rejects.
+   * left, or `refusalsMax` in a row refused it for good. Resolves as soon as that is known; posts that are under way then go on,
+   * and those that wait end. `client`: whose post it is, '' for this program's own. Never rejects.
    */
   async chunk(json: string, client = ''): Promise<Broadcasted> {
     const results: NodeOutcome[] = []

@@ -37,8 +37,8 @@ const tokens = {
 } as const
 
 /**
- * Bounds of the time that a payment may be valid for, whatever the service requests. While it is valid no second one is signed for
- * the same content: with less a service could settle one and have the next signed at once.
+ * Bounds of the time that a payment may be valid for, whatever the service requests. While it is valid no second one is signed
+ * for the same content: with less a service could settle one and have the next signed at once.
  */
 const [timeoutSecondsMin, timeoutSecondsMax] = [60, 7200] as const
 /** How much the clock of the other side may be behind. */

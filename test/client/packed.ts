@@ -13,8 +13,8 @@ export interface PackedClient {
 }
 
 /**
- * A copy of the packed client in a folder. Packing takes two seconds of processor time: the runner of the tests names a place where
- * the first package is kept for all files. A file that runs alone packs once.
+ * A copy of the packed client in a folder. Packing takes two seconds of processor time: the runner of the tests names a place
+ * where the first package is kept for all files. A file that runs alone packs once.
  */
 export function packedClient(folder: string): string {
   const kept = join(keptIn(), 'sluice-client.tgz')
