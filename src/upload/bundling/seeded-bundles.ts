@@ -39,7 +39,11 @@ export class SeededBundles {
   async look(bundle: BundleSummary): Promise<Refusal | undefined> {
     const { bundles, chain, clock, onMined, rules } = this.parts
     const status = await chain.agreedStatus(bundle.id)
-    if (isRefusal(status)) return status.refused === 'unknown' ? this.#lost(bundle.id, status) : status
+    if (isRefusal(status) && status.refused !== 'unknown') return status
+    if (isRefusal(status)) {
+      await this.#lost(bundle.id, status)
+      return undefined
+    }
     if (status.kind === 'pending' && this.#isTooLate(bundle, status)) {
       if (this.#isLost(bundle.id)) {
         await this.giveUp(bundles.known(bundle.id), 'it is in no block, and comes into none any more')
@@ -89,19 +93,15 @@ export class SeededBundles {
 
   /**
    * No node knows the transaction: its block was taken back, or nodes have lost what was not mined. While its anchor holds it is
-   * posted once more, which costs nothing twice.
+   * posted once more, which costs nothing twice. It is looked at as often as one that is well, because its items wait for it.
    */
-  async #lost(id: Id, status: Refusal): Promise<Refusal | undefined> {
-    const { bundles, chain, height } = this.parts
+  async #lost(id: Id, { message: reason }: Refusal): Promise<void> {
+    const { bundles, chain, clock, height, rules } = this.parts
+    const isForgotten = (height() ?? 0) > bundles.known(id).anchorHeight + anchorBlocks
+    if (!isForgotten) await chain.postTransaction(bundles.known(id).transaction)
     const { height: _, ...record } = bundles.known(id)
-    if ((height() ?? 0) > record.anchorHeight + anchorBlocks) {
-      if (!this.#isLost(id)) return status
-      await this.giveUp(record, 'no node knows the transaction any more')
-      return undefined
-    }
-    const posted = await chain.postTransaction(record.transaction)
-    if (!isRefusal(posted)) bundles.put(record)
-    return status
+    if (isForgotten && this.#isLost(id)) await this.giveUp(record, 'no node knows the transaction any more')
+    else bundles.put({ ...record, attempts: record.attempts + 1, dueMs: clock.now() + rules.lookMs, reason })
   }
 
   /** No block takes it any more, whatever one node states; one that has it in a block may be ahead of the others. */

@@ -58,14 +58,21 @@ t.test('bundles that are lost together make no pause', async (t) => {
   t.ok(await until(() => count('seeded') === bundlesMax))
   const before = carriers()
   chain.status = unknown
+  let nowMs = Date.now()
+  rig.clock.now = () => nowMs
+  const isPostedAgain = (): boolean => {
+    nowMs += 60_000
+    return chain.posts.length > 8 * bundlesMax
+  }
+  t.ok(await until(isPostedAgain, 60_000, 60))
   chain.height = 100
   makeDue(rig)
   t.notOk(await until(() => count('dropped') > 0, 1, 2), 'one look decides nothing')
   const isDropped = (): boolean => {
-    makeDue(rig)
+    nowMs += 1000
     return count('dropped') === bundlesMax
   }
-  t.ok(await until(isDropped, 1000))
+  t.ok(await until(isDropped, 1000, 20), 'no pause has grown meanwhile')
   chain.status = { kind: 'pending' }
   const isAgain = (bundle: Id | undefined, at: number): boolean =>
     bundle !== undefined && bundle !== before[at]
