@@ -16,8 +16,8 @@ const sweepingShare = 0.1
 /** The first collection promotes what is alive out of the young generation; only later ones find it empty and shrink it. */
 const collections = 3
 /**
- * After its first row a thread waits for a quiet time that is so many times as long. A row makes V8 throw away optimized code that
- * depends on objects that are not alive any more: after each short pause of the traffic much of it would be compiled again.
+ * After its first row a thread waits for a quiet time that is so many times as long. A row makes V8 throw away optimized code
+ * that depends on objects that are not alive any more: after each short pause of the traffic much of it would be compiled again.
  */
 const laterTimes = 8
 /** Growth that is worth a collection. */
