@@ -16,7 +16,7 @@ const importer = fileURLToPath(new URL('./killed-importer.js', import.meta.url))
 
 t.test('an import that is killed again and again ends with the index of one that was not', async (t) => {
   const path = scratch('killed')
-  await killAgain(importer, [path], { max: 8, stepMs: 25 }, (problems, kills) =>
+  await killAgain(importer, [path], { max: 5, stepMs: 40 }, (problems, kills) =>
     t.same(problems, [], `after kill ${kills}`),
   )
   const whole = await neverKilled()
@@ -37,7 +37,7 @@ function rowsOf(index: ChainIndex): unknown[] {
 t.test('a writer that is killed in flushes and merges loses no row and has none twice', async (t) => {
   const path = scratch('killed-flush')
   let segments = 0
-  await killAgain(importer, [path, 'flush'], { max: 16, stepMs: 15 }, (problems, kills, tables) => {
+  await killAgain(importer, [path, 'flush'], { max: 8, stepMs: 30 }, (problems, kills, tables) => {
     t.same(problems, [], `after kill ${kills}`)
     segments = Math.max(segments, tables.segments.all().length)
   })
