@@ -7,9 +7,20 @@ import { passing, pending } from './passing.js'
 /** Statuses by which a node states that what was posted is wrong. Others (401, 403, 429, ...) are about who posted it. */
 const wrongStatuses: ReadonlySet<number> = new Set([400, 413, 422])
 
-/** How nodes answer `POST /tx`: 200 or 202 taken, 208 known, `wrongStatuses`: it is wrong; the rest: a failure of the node. */
+/** Texts of a 400 that is no fault of the transaction: nodes state 208 only for the first ten minutes after they took it. */
+const alreadyThere = /^Transaction is already (?:on the weave|in the mempool)/
+const poolFull = /^Mempool is full/
+
+/**
+ * How nodes answer `POST /tx`: 200 or 202 taken, 208 or a 400 of `alreadyThere` known, `wrongStatuses`: it is wrong; the rest: a
+ * failure of the node.
+ */
 export function readTransactionPosted(answer: NodeAnswer, node: Node): Posted | Refusal {
-  return verdict(answer, node)
+  const text = answer.status === 400 ? words(answer.body) : ''
+  if (alreadyThere.test(text)) return 'known'
+  return poolFull.test(text)
+    ? passing(refuse('upstream', 'upstream', `${node.name}: ${text}`))
+    : verdict(answer, node)
 }
 
 /** Error codes of a 400 that are about the node, not about the chunk. */

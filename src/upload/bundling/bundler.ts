@@ -7,7 +7,7 @@ import { transactionJson } from '../../format/transaction.js'
 import { sha256 } from '../../proof/digest.js'
 import type { MerkleTree } from '../../proof/merkle.js'
 import { signatureData } from '../../proof/transaction-proof.js'
-import { diskRefusal, isDiskError, isPlaceError } from '../../store/disk-error.js'
+import { diskRefusal, isDiskError, isPlaceError, tryWrite } from '../../store/disk-error.js'
 import type { AcceptedItem } from '../records/uploads.js'
 import { BundleData } from './bundle-data.js'
 import { type BundleRecord, type BundleSummary, summaryOf } from './bundle-records.js'
@@ -51,6 +51,8 @@ export class Bundler {
   readonly #readable: ReadableData
   /** Nothing is packed while it is on. Bundles that nodes refuse one after the other make it longer. */
   readonly #packing: Backoff
+  /** Packed ones of which nodes stated last that they do not have them: another bundle for the same items is not paid twice. */
+  readonly #absent = new Set<Id>()
   /** Packed since the last one that made it longer, and not posted yet. */
   readonly #fresh = new Set<Id>()
   /** The wallet had too little when the last transaction was refused. */
@@ -63,7 +65,12 @@ export class Bundler {
     this.#seeded = new SeededBundles(parts, (bundle, reason) => this.#giveUp(bundle, reason))
     this.#readable = new ReadableData(parts)
     this.#damagedBundles = new DamagedBundles(parts.uploads.unreadable, parts.clock)
-    this.#resending = new Resending(parts, this.#readable, (bundle, items) => this.#damaged(bundle, items))
+    this.#resending = new Resending(
+      parts,
+      this.#readable,
+      (bundle, items) => this.#damaged(bundle, items),
+      (bundle) => this.#damagedBundles.remove(bundle),
+    )
   }
 
   #count(outcome: 'packed' | 'dropped'): void {
@@ -185,7 +192,7 @@ export class Bundler {
     const bundle = this.#record(id)
     const attempts = bundle.attempts + 1
     const waitMs = Math.min(againMs * 2 ** bundle.attempts, againMaxMs)
-    if (attempts > stepsMax && bundle.state === 'packed') {
+    if (attempts > stepsMax && bundle.state === 'packed' && this.#absent.has(id)) {
       this.#drop(bundle, message)
       return
     }
@@ -196,7 +203,10 @@ export class Bundler {
     }
     if (attempts % 5 === 0)
       logger.warn({ bundle: bundle.id, state: bundle.state, reason: message }, 'a bundle does not get on')
-    bundles.put({ ...bundle, attempts, dueMs: clock.now() + waitMs, reason: message })
+    const dueMs = clock.now() + waitMs
+    const kept = tryWrite(() => bundles.put({ ...bundle, attempts, dueMs, reason: message }))
+    // Else nodes would get the same transaction in each round while the disk is full, and no other step would be done.
+    if (isRefusal(kept)) bundles.delay(id, dueMs)
   }
 
   #drop(bundle: BundleRecord, reason: string, counts = !this.#isPoor): void {
@@ -204,6 +214,7 @@ export class Bundler {
     this.#trees.delete(bundle.id)
     this.#seeded.forget(bundle.id)
     this.#damagedBundles.remove(bundle.id)
+    this.#absent.delete(bundle.id)
     this.#count('dropped')
     // A reorganization refuses all that were packed before it, and takes back what was posted: it is one failure, or none.
     if (this.#fresh.has(bundle.id)) {
@@ -281,9 +292,13 @@ export class Bundler {
       this.#drop(bundle, 'another machine of the cluster has taken over its items', false)
       return undefined
     }
-    const posted = await chain.postTransaction(bundle.transaction)
+    const mayBeThere = bundle.attempts > 0 || !this.#fresh.has(bundle.id)
+    const status = mayBeThere ? await this.#there(bundle.id) : undefined
+    if (status !== undefined && isRefusal(status)) return status
+    const posted = status ?? (await chain.postTransaction(bundle.transaction))
     if (!isRefusal(posted)) {
       this.#fresh.delete(bundle.id)
+      this.#absent.delete(bundle.id)
       this.#packMore()
       this.#isPoor = false
       this.#advance(bundle, 'posted')
@@ -302,6 +317,19 @@ export class Bundler {
     if (posted.refused !== 'malformed') return posted
     await this.#giveUp(bundle, posted.message)
     return undefined
+  }
+
+  /**
+   * Whether nodes have a bundle that was to be posted before: the answer may be lost, by a kill, a full disk or a proxy. Undefined:
+   * they state that they do not. A refusal: they do not state it.
+   */
+  async #there(id: Id): Promise<'known' | Refusal | undefined> {
+    const status = await this.parts.chain.agreedStatus(id)
+    if (!isRefusal(status)) return 'known'
+    const isAbsent = status.refused === 'unknown'
+    if (isAbsent) this.#absent.add(id)
+    else this.#absent.delete(id)
+    return isAbsent ? undefined : status
   }
 
   /** Nodes refuse it, or have forgotten it. That is no failure of its items where it offers far less than nodes want. */

@@ -8,7 +8,7 @@ import { meterTable } from '../../../src/actor/meter-table.js'
 import type { DataWish } from '../../../src/chain/data-witnesses.js'
 import { encodeBase64url } from '../../../src/format/base64url.js'
 import { type Id, idOfBytes } from '../../../src/format/id.js'
-import { isRefusal } from '../../../src/format/refusal.js'
+import { isRefusal, refuse } from '../../../src/format/refusal.js'
 import { sha256 } from '../../../src/proof/digest.js'
 import { DurableLog } from '../../../src/store/segments/durable-log.js'
 import { Bundles } from '../../../src/upload/bundling/bundle-records.js'
@@ -51,6 +51,8 @@ export async function rigOf(
   const log = await DurableLog.open(join(folder, 'log'))
   const clock = new HandClock()
   let signed = 0
+  const taken = new Set<string>()
+  const unknown = refuse('unknown', 'upstream', 'no node has it')
   const bundler = new Bundler({
     uploads,
     bundles,
@@ -70,8 +72,12 @@ export async function rigOf(
       anchor: async () => 'A'.repeat(64),
       price: async () => 1n,
       balance: async () => balance,
-      postTransaction: async () => post(),
-      agreedStatus: async () => ({ kind: 'pending' }),
+      postTransaction: async ({ id }: { readonly id: string }) => {
+        const posted = post()
+        if (!isRefusal(posted)) taken.add(id)
+        return posted
+      },
+      agreedStatus: async (id: string) => (taken.has(id) ? { kind: 'pending' } : unknown),
       ...moreOfChain,
     },
     broadcast: { chunk: async () => ({ enough: true, results: [] }) },

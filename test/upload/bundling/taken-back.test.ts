@@ -121,6 +121,7 @@ t.test('bundles that a reorganization makes wrong make one pause', async (t) => 
   const rig = await chainRig(t)
   const { chain, until, count, accept, carriers, bundles, clock } = rig
   chain.post = refuse('busy', 'upstream', 'a node is behind')
+  chain.status = unknown
   accept(bundlesMax)
   t.ok(await until(() => count('packed') === bundlesMax))
   chain.post = wrong
@@ -130,6 +131,7 @@ t.test('bundles that a reorganization makes wrong make one pause', async (t) => 
     t.ok(await until(() => some.every(({ id }) => bundles.find(id)?.state === 'dropped'), 1))
   }
   chain.post = {}
+  chain.status = { kind: 'pending' }
   t.ok(
     await until(() => carriers().every((bundle) => bundle !== undefined)),
     'all are packed again within seconds',
@@ -157,6 +159,7 @@ t.test('a price that was too low is no failure of the items', async (t) => {
   const rig = await chainRig(t)
   const { chain, until, count, accept, carriers, ids, uploads, bundles } = rig
   const hourMs = 3_600_000
+  chain.status = unknown
   for (let times = 1; times <= 40; times += 1) {
     chain.price = 1n
     chain.post = refuse('busy', 'upstream', 'a node is behind')
@@ -170,5 +173,6 @@ t.test('a price that was too low is no failure of the items', async (t) => {
   t.match(bundles.recent[0], { state: 'dropped', reason: /below the price/ })
   t.equal(uploads.find(ids[0] as Id)?.failures ?? 0, 0)
   chain.post = {}
+  chain.status = { kind: 'pending' }
   t.ok(await until(() => carriers()[0] !== undefined, hourMs))
 })
