@@ -166,6 +166,8 @@ export class FairLine<Job> {
     if (known === undefined || known.open === 0) throw new Error('only a job that was taken waits once more')
     known.jobs.unshift(job)
     for (const share of known.path()) {
+      // As who comes: what was not used while the job was open is not saved up.
+      if (share.waiting === 0) share.used = Math.max(share.used, share.parent?.stand ?? 0)
       share.open -= 1
       share.waiting += 1
     }

@@ -100,3 +100,27 @@ t.test('a job that waits once more has its turn like others, beyond the bounds',
   t.match(line.take(), { client: 'b', job: 'other' }, 'who has used less')
   t.throws(() => line.again('c', 'nothing'))
 })
+
+t.test('who waits once more has saved up no turns meanwhile', async (t) => {
+  const line = new FairLine<string>(100, 100)
+  line.add('a', 'waits')
+  line.take()
+  for (let round = 0; round < 50; round += 1) {
+    line.add('b', `${round}`)
+    line.take()
+    line.charge('b', 10)
+    line.over('b')
+  }
+  line.add('b', 'next')
+  line.again('a', 'waits, resumed')
+  const served: string[] = []
+  for (let turn = 0; turn < 6; turn += 1) {
+    const next = line.take()
+    if (next === undefined) break
+    served.push(next.client)
+    line.charge(next.client, 10)
+    if (next.client === 'a') line.again('a', 'resumed')
+    else line.over('b')
+  }
+  t.ok(served.indexOf('b') <= 2, served.join())
+})
