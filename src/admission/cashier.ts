@@ -127,10 +127,13 @@ export class Cashier {
     return this.#closed ? undefined : this.parts.records.find(payment)
   }
 
-  /** Credits a settled payment again, whose credit is lost. Resolves when that is done, or when the cashier closes first. */
+  /**
+   * Credits a settled payment again, whose credit is lost. Resolves when that is done, or when the cashier closes first; and at once
+   * where nobody here knows what was settled: then nothing is credited.
+   */
   async creditAgain(payment: string): Promise<void> {
     const record = this.parts.records.find(payment)
-    if (this.#closed || record?.state !== 'settled') return
+    if (this.#closed || record?.state !== 'settled' || record.isAmountUnchecked === true) return
     const { outcome } =
       this.#underWay.get(payment) ?? this.#track(payment, Promise.resolve(), this.#settler.credit(record))
     await outcome

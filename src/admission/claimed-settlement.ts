@@ -3,6 +3,7 @@ import type { Log } from '../actor/log.js'
 import { BucketsUnreachable } from './buckets.js'
 import type { PaymentOrder } from './cashier-messages.js'
 import type { Witness, WitnessedPayment } from './chain-witness.js'
+import type { PaymentRecord } from './payment-records.js'
 import type { Bound, PaymentClaim, SettlementClaims } from './settlement-claims.js'
 
 export interface ClaimedSettlementParts {
@@ -19,6 +20,13 @@ export interface TakenElsewhere extends Partial<Bound> {
   readonly transaction: string
   /** What has moved; absent: nobody here knows it, and what the order states may be another amount. */
   readonly units?: string
+}
+
+/** The amount of a payment that was taken over, for its record: what its bearer states may be another one. */
+export function settledAmount({
+  units,
+}: TakenElsewhere): Pick<PaymentRecord, 'isAmountUnchecked'> | Pick<PaymentRecord, 'units'> {
+  return units === undefined ? { isAmountUnchecked: true } : { units }
 }
 
 /** `pending`: another service may settle it, or has: who knows that does not answer now. Undefined: none took it. */

@@ -11,7 +11,7 @@ import {
   unsignedReasons,
   usedReasons,
 } from './cashier-replies.js'
-import type { ClaimedSettlement, TakenElsewhere } from './claimed-settlement.js'
+import { type ClaimedSettlement, settledAmount, type TakenElsewhere } from './claimed-settlement.js'
 import { isOfContract } from './lanes.js'
 import type { Ownership } from './payment-owners.js'
 import type { PaymentRecord, RequestedOrder } from './payment-records.js'
@@ -95,13 +95,10 @@ export class PaymentBeginnings {
   }
 
   /** Takes what another service has settled: for the beneficiary for whom it was requested there, whoever brings it here. */
-  async #takeOver(
-    order: PaymentOrder,
-    { beneficiary = order.beneficiary, owner, transaction, units }: TakenElsewhere,
-  ): Promise<Begun | CashierReply> {
+  async #takeOver(order: PaymentOrder, taken: TakenElsewhere): Promise<Begun | CashierReply> {
+    const { beneficiary = order.beneficiary, owner, transaction } = taken
     const brought = isOfContract(order) ? unchecked(order) : order
-    const settled = units === undefined ? ({ isAmountUnchecked: true } as const) : { units }
-    const bound = { ...brought, ...settled, beneficiary }
+    const bound = { ...brought, ...settledAmount(taken), beneficiary }
     const ownership = await this.own(bound, owner)
     if (ownership === 'other') return spent
     const record = ownership === 'ours' ? await this.#record(bound, owner) : undefined

@@ -3,7 +3,7 @@ import { type CashierReply, type PaymentOrder, settleFailed } from './cashier-me
 import type { CashierParts } from './cashier-parts.js'
 import { refusedReply, settledReply } from './cashier-replies.js'
 import type { MovedOnChain } from './chain-witness.js'
-import { ClaimedSettlement } from './claimed-settlement.js'
+import { ClaimedSettlement, settledAmount } from './claimed-settlement.js'
 import type { Settled } from './facilitator.js'
 import { PaymentBeginnings } from './payment-beginnings.js'
 import type { Ownership } from './payment-owners.js'
@@ -188,7 +188,7 @@ export class Settler {
     if (taken === undefined) return this.#fail(record, reason)
     if (taken === 'pending') return this.#failInDoubt(record, reason, firstAttempt)
     const { beneficiary = record.beneficiary, transaction } = taken
-    return this.#settled({ ...record, beneficiary }, transaction)
+    return this.#settled({ ...record, ...settledAmount(taken), beneficiary }, transaction)
   }
 
   async #settled(record: PaymentRecord, transaction: string): Promise<CashierReply> {
