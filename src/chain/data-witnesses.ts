@@ -107,6 +107,7 @@ export class DataWitnesses {
     const { order, lates, signal } = look
     let isDenied = false
     let worst: Refusal = refuse('upstream', 'self', 'no node is left to ask')
+    const failed: Witness[] = []
     for (const witness of [...order]) {
       const beganMs = this.clock.monotonic()
       const outcome = await this.#within(look, witness, offset)
@@ -120,9 +121,19 @@ export class DataWitnesses {
       if (!isSlow && isWell) order.unshift(witness)
       if (isWell) return 'seen'
       if (outcome.refused === 'unknown' || outcome.refused === 'forged') isDenied = true
-      else worst = outcome
+      else {
+        worst = outcome
+        failed.push(witness)
+      }
     }
-    return isDenied ? 'missing' : worst
+    if (!isDenied) return worst
+    // Nodes hold parts of the weave, so most deny it: one failure of the node that has it must not count as missing.
+    for (const witness of failed) {
+      const outcome = await this.#within(look, witness, offset)
+      if (signal.aborted) return gaveUp
+      if (!isRefusal(outcome)) return 'seen'
+    }
+    return 'missing'
   }
 
   /** The same of one node, which has its time for it. */
@@ -135,7 +146,7 @@ export class DataWitnesses {
     const timer = this.clock.after(chunkMaxMs, () => late.abort())
     const both = AbortSignal.any([signal, late.signal])
     const start = starts.get(witness) ?? (await this.#start(witness.node, wish, both))
-    starts.set(witness, start)
+    if (!isRefusal(start) || start.refused === 'unknown') starts.set(witness, start)
     const outcome = isRefusal(start) ? start : await this.#chunk(witness, start, wish, offset, both)
     timer.cancel()
     if (!late.signal.aborted || !isRefusal(outcome)) return outcome

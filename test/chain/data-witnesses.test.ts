@@ -90,6 +90,28 @@ t.test('chunks that prove are seen, whichever nodes have them', async (t) => {
   )
 })
 
+t.test('one failure of the only node that has the data is asked after', async (t) => {
+  const holder = await nodeOf(t)
+  const none = await nodeOf(t, [0, 1, 2, 3])
+  let failures = 2
+  const busy = await nodeThat(t, async (request, response) => {
+    if (failures > 0) {
+      failures -= 1
+      response.writeHead(503).end()
+      return
+    }
+    const answer = await fetch(`${holder.url}${request.url}`)
+    response.writeHead(answer.status).end(await answer.text())
+  })
+  t.match(
+    await look(t, [none.url, busy.url]),
+    { seen: offsets.slice(1), missing: offsets.slice(0, 1) },
+    'twice',
+  )
+  failures = 1
+  t.match(await look(t, [none.url, busy.url]), all)
+})
+
 t.test('what does not prove is missing', async (t) => {
   const wrong = await nodeOf(t, [], 1001, (chunk) => {
     chunk[100] = (chunk[100] ?? 0) ^ 1

@@ -7,10 +7,15 @@ import type { AcceptedItem } from '../records/uploads.js'
 const otherTimes = 4
 /** Where the disk gives none for so long they do not come back: a network disk, or a mount, does within minutes. */
 const goneMs = 3_600_000
+/** Looks that are so far from each other are two failures of the disk, and not one that lasts. */
+const apartMs = 3_600_000
 
 /** Bundles that were posted, so that they are paid for, and of which the disk does not give all items. */
 export class DamagedBundles {
-  readonly #found = new Map<Id, { readonly sinceMs: number; readonly times: number }>()
+  readonly #found = new Map<
+    Id,
+    { readonly sinceMs: number; readonly lastMs: number; readonly times: number }
+  >()
 
   constructor(
     private readonly unreadable: Pick<UnreadableItems, 'find'>,
@@ -26,8 +31,9 @@ export class DamagedBundles {
   note(bundle: Id, items: readonly AcceptedItem[]): { readonly lost: number; readonly isForGood: boolean } {
     const lost = items.flatMap(({ id }) => this.unreadable.find(id) ?? [])
     const nowMs = this.clock.monotonic()
-    const known = this.#found.get(bundle)
-    const found = { sinceMs: known?.sinceMs ?? nowMs, times: (known?.times ?? 0) + 1 }
+    const before = this.#found.get(bundle)
+    const known = before !== undefined && nowMs - before.lastMs < apartMs ? before : undefined
+    const found = { sinceMs: known?.sinceMs ?? nowMs, lastMs: nowMs, times: (known?.times ?? 0) + 1 }
     if (lost.length === 0) this.remove(bundle)
     else this.#found.set(bundle, found)
     const areOther = lost.every(({ isOther }) => isOther) && found.times >= otherTimes

@@ -1,3 +1,4 @@
+import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import { diskRefusal, isDiskError, isPlaceError } from '../../store/disk-error.js'
 import type { AcceptedItem } from '../records/uploads.js'
@@ -10,6 +11,8 @@ import { postChunks } from './seeding.js'
 
 /** Whoever sends for the first time has the nodes for himself, almost. */
 const atOnce = 1
+/** A disk that failed is looked at again so soon: only a failure that lasts decides anything. */
+const damagedAgainMs = 300_000
 
 /**
  * Sends chunks again of bundles whose data nobody shows. One bundle at a time, and beside the rounds of the bundler: what is sent
@@ -20,11 +23,12 @@ export class Resending {
   #failure: { readonly error: unknown } | undefined
   #isClosed = false
 
-  /** `onDamaged`: gets a bundle with the items of it that are kept, some of which cannot be read. */
+  /** `onDamaged`: gets a bundle with the items of it that are kept, some of which cannot be read. `onWhole`: all could be. */
   constructor(
     private readonly parts: BundlerParts,
     private readonly readable: Pick<ReadableData, 'tree'>,
     private readonly onDamaged: (bundle: BundleRecord, items: readonly AcceptedItem[]) => Refusal | undefined,
+    private readonly onWhole: (bundle: Id) => void,
   ) {}
 
   async close(): Promise<void> {
@@ -63,7 +67,7 @@ export class Resending {
     if (this.#isOver(bundle)) return
     const refusal = outcome === undefined ? this.onDamaged(bundle, items) : outcome
     if (bundles.stateOf(bundle.id) === 'posted' && refusal !== undefined)
-      this.#record(bundle, refusal, sent.to)
+      this.#record(bundle, refusal, sent.to, outcome === undefined ? damagedAgainMs : undefined)
   }
 
   #isOver({ id }: BundleRecord): boolean {
@@ -79,6 +83,7 @@ export class Resending {
   ): Promise<ReadonlySet<string> | Refusal | undefined> {
     const tree = await this.readable.tree(data, items)
     if (tree === undefined) return undefined
+    this.onWhole(bundle.id)
     const { missing, resentTo = 0 } = bundle
     const wanted = missing && new Set(missing)
     return postChunks(data, tree, {
@@ -93,10 +98,15 @@ export class Resending {
   }
 
   /** Nodes may show its data whether they took it again or not: it is looked at later in both cases. */
-  #record(bundle: BundleRecord, outcome: ReadonlySet<string> | Refusal, resentTo: number | undefined): void {
+  #record(
+    bundle: BundleRecord,
+    outcome: ReadonlySet<string> | Refusal,
+    resentTo: number | undefined,
+    pauseMs: number | undefined,
+  ): void {
     const { bundles, clock, rules } = this.parts
     const { missing, resentTo: _, ...record } = bundles.known(bundle.id)
-    const dueMs = clock.now() + unseenWaitMs(record.unseen ?? 1, rules.lookMs)
+    const dueMs = clock.now() + (pauseMs ?? unseenWaitMs(record.unseen ?? 1, rules.lookMs))
     const next = { ...record, state: 'seeded' as const, attempts: 0, dueMs }
     if (!isRefusal(outcome)) {
       const takenBy = [...new Set([...(record.takenBy ?? []), ...outcome])]

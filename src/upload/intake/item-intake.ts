@@ -251,6 +251,8 @@ export class ItemIntake {
       })
     const refusal = tryWrite(write)
     if (refusal !== undefined) return refusalAnswer(refusal)
+    // The next start releases what lies at another place than the row states: after a power cut it must state this one.
+    await uploads.environment.flushed()
     uploads.unreadable.remove(id)
     logger.info({ id }, 'an upload that was damaged on the disk was posted again')
     return known
