@@ -10,14 +10,13 @@ const [chunkBytes, headerBytes] = [262_144, 3210]
 /** A price from before is no measure any more. */
 const keptMs = 24 * 3600_000
 
-/** How much is paid for: whole chunks on the network; a chain for tests may count bytes. */
-function sizesOf(sizeBytes: number): readonly [chunks: bigint, bytes: bigint] {
-  return [BigInt(Math.max(1, Math.ceil(sizeBytes / chunkBytes))), BigInt(sizeBytes + headerBytes)]
+function chunksOf(sizeBytes: number): number {
+  return Math.max(1, Math.ceil(sizeBytes / chunkBytes))
 }
 
 /** Sizes of one class have at most twice as many chunks as each other. */
 function classOf(sizeBytes: number): number {
-  return Math.floor(Math.log2(Math.max(1, Math.ceil(sizeBytes / chunkBytes))))
+  return Math.floor(Math.log2(chunksOf(sizeBytes)))
 }
 
 function areNear(one: bigint, two: bigint): boolean {
@@ -34,11 +33,24 @@ export function areConfirmed(answers: readonly (bigint | Refusal)[]): boolean {
   return confirmedOf(answers.filter((one): one is bigint => !isRefusal(one))).length > 0
 }
 
+interface Range {
+  readonly low: bigint
+  readonly high: bigint
+}
+
 interface ConfirmedPrice {
   readonly winston: bigint
   readonly sizeBytes: number
   /** Monotonic. */
   readonly atMs: number
+}
+
+/** What so many bytes cost by the price of others: the network charges whole chunks. Of one chunk a chain may charge a part. */
+function expectedPrice({ winston, sizeBytes: before }: ConfirmedPrice, sizeBytes: number): Range {
+  const byChunks = (winston * BigInt(chunksOf(sizeBytes))) / BigInt(chunksOf(before))
+  if (Math.max(before, sizeBytes) > chunkBytes) return { low: byChunks, high: byChunks }
+  const byBytes = (winston * BigInt(sizeBytes + headerBytes)) / BigInt(before + headerBytes)
+  return byBytes < byChunks ? { low: byBytes, high: byChunks } : { low: byChunks, high: byBytes }
 }
 
 /**
@@ -67,8 +79,8 @@ export class AgreedPrices {
   /** What two nodes state. `prices`: from the lowest. */
   #twice(prices: readonly bigint[], sizeBytes: number): bigint | undefined {
     const confirmed = confirmedOf(prices)
-    // The lower of two in the middle: a transaction that offers too little is refused, and costs nothing.
-    const winston = confirmed[(confirmed.length - 1) >> 1]
+    // The higher of two: one node can add a fifth at most, while what offers too little is never mined.
+    const winston = confirmed[confirmed.length >> 1]
     if (winston !== undefined)
       this.#confirmed.set(classOf(sizeBytes), { winston, sizeBytes, atMs: this.clock.monotonic() })
     return winston
@@ -78,9 +90,7 @@ export class AgreedPrices {
   #once(prices: readonly bigint[], queried: number, sizeBytes: number): bigint | undefined {
     const measure = this.#nearest(sizeBytes)
     if (measure === undefined) return prices.length === 1 && queried <= 2 ? prices[0] : undefined
-    const [before, now] = [sizesOf(measure.sizeBytes), sizesOf(sizeBytes)]
-    const estimates = now.map((size, at) => (measure.winston * size) / (before[at] ?? 1n) || 1n)
-    const [low = 1n, high = 1n] = estimates.sort((a, b) => (a < b ? -1 : 1))
+    const { low, high } = expectedPrice(measure, sizeBytes)
     const expected = prices.filter((one) => one * expectedTimes >= low && one <= high * expectedTimes)
     return expected.length === 1 ? expected[0] : undefined
   }

@@ -2,6 +2,9 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import { type Transaction, transactionJson } from '../format/transaction.js'
 import type { TransactionStatus } from './chain.js'
 
+/** Nodes hear of a block some seconds, and so some blocks at most, after each other. */
+const depthsApart = 2
+
 type Mined = Extract<TransactionStatus, { readonly kind: 'mined' }>
 
 /**
@@ -37,9 +40,15 @@ function sameBlocks(mined: readonly Mined[]): Mined[][] {
   return mined.map((one) => mined.filter((other) => isSameBlock(one, other)))
 }
 
-/** Whether most of so many nodes have it in the same block: what the others state changes nothing. */
+/**
+ * Whether most of so many nodes have it in the same block, as deep but for some blocks: what the others state changes nothing then.
+ * One of two that stands still is found by the third.
+ */
 export function isMinedByMost(come: readonly (TransactionStatus | Refusal)[], queried: number): boolean {
-  return sameBlocks(minedOf(come)).some((group) => group.length * 2 > queried)
+  return sameBlocks(minedOf(come)).some((group) => {
+    const depths = group.map(({ confirmations }) => confirmations)
+    return group.length * 2 > queried && Math.max(...depths) - Math.min(...depths) <= depthsApart
+  })
 }
 
 function isSameBlock(one: Mined, other: Mined): boolean {

@@ -22,7 +22,7 @@ t.test('one of three lies, in any place and by any amount', (t) => {
   for (const lie of [0n, 1n, honest / 3n, honest * 3n, 9n * 10n ** 11n, 10n ** 30n])
     for (const at of [0, 1, 2])
       t.equal(decided([0, 1, 2].map((place) => (place === at ? lie : honest))), honest)
-  t.equal(decided([honest, honest + 7n, honest * 2n]), honest, 'nodes lag a little')
+  t.equal(decided([honest, honest + 7n, honest * 2n]), honest + 7n, 'nodes lag a little')
   t.end()
 })
 
@@ -59,6 +59,16 @@ t.test('what one node states alone is no measure for the next price', (t) => {
     const next = prices.decide([silent, price], 1000)
     t.equal(isRefusal(next), step > 0, `${step}`)
   }
+  t.end()
+})
+
+t.test('the price of a small bundle says nothing about bytes of a large one', (t) => {
+  const prices = new AgreedPrices({ monotonic: () => 0 })
+  t.equal(prices.decide([honest, honest], 1), honest)
+  const [size, chunks] = [500_000_000, 1908n]
+  t.equal(prices.decide([silent, honest * chunks], size), honest * chunks)
+  t.ok(isRefusal(prices.decide([silent, honest * chunks * 3n], size)))
+  t.equal(prices.decide([silent, honest / 2n], 1), honest / 2n, 'within the bound')
   t.end()
 })
 

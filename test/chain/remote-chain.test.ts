@@ -307,6 +307,10 @@ t.test('a node that does not answer holds up nothing that the others decide', as
     '/tx': { status: 200, body: 'OK' },
   }
   const nodes = [await nodeWith(t, stated), await nodeWith(t, stated), await nodeThat(t, () => undefined)]
+  const stuck = JSON.stringify({ block_height: 7, block_indep_hash: hash, number_of_confirmations: 60 })
+  const deeper = await nodeWith(t, { ...stated, [`/tx/${id}/status`]: stuck })
+  const behind = [nodes[0], deeper, deeper].map((node) => node?.url ?? '')
+  t.match(await chainOf(t, behind).agreedStatus(id), { confirmations: 60 }, 'one of them stands still')
   const order = [2, 0, 1].map((at) => nodes[at]?.url ?? '')
   const chain = chainOf(t, order, { headMs: 3600_000 })
   t.match(await chain.agreedStatus(id), { kind: 'mined' })
@@ -514,6 +518,12 @@ t.test("posting tells a node's no from a node's trouble", async (t) => {
   const rootless = await says(400, '{"error":"data_root_not_found"}')
   t.equal(await chainOf(t, [trouble.url, ok.url]).postTransaction({}), 'accepted')
   t.equal(await chainOf(t, [known.url]).postTransaction({}), 'known')
+  for (const text of ['Transaction is already on the weave.', 'Transaction is already in the mempool.']) {
+    const later = await says(400, text)
+    t.equal(await chainOf(t, [later.url]).postTransaction({}), 'known', text)
+  }
+  const poolFull = await says(400, 'Mempool is poolFull.')
+  t.equal(refusal(await chainOf(t, [poolFull.url], { attemptsMax: 1 }).postTransaction({})), 'upstream')
   t.equal(
     await chainOf(t, [no.url, ok.url]).postTransaction({}),
     'accepted',
