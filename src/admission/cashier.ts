@@ -128,8 +128,8 @@ export class Cashier {
   }
 
   /**
-   * Credits a settled payment again, whose credit is lost. Resolves when that is done, or when the cashier closes first; and at once
-   * where nobody here knows what was settled: then nothing is credited.
+   * Credits a settled payment again, whose credit is lost. Resolves when that is done, or when the cashier closes first. Where
+   * nobody here knows what was settled nothing is credited.
    */
   async creditAgain(payment: string): Promise<void> {
     const record = this.parts.records.find(payment)

@@ -41,7 +41,7 @@ function sameBlocks(mined: readonly Mined[]): Mined[][] {
 }
 
 /**
- * Whether most of so many nodes have it in the same block, as deep but for some blocks: what the others state changes nothing then.
+ * Whether most of so many nodes have it in the same block, as deep but for some blocks: what the others state changes nothing.
  * One of two that stands still is found by the third.
  */
 export function isMinedByMost(come: readonly (TransactionStatus | Refusal)[], queried: number): boolean {

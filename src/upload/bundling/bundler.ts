@@ -320,8 +320,8 @@ export class Bundler {
   }
 
   /**
-   * Whether nodes have a bundle that was to be posted before: the answer may be lost, by a kill, a full disk or a proxy. Undefined:
-   * they state that they do not. A refusal: they do not state it.
+   * Whether nodes have a bundle that was to be posted before: the answer may be lost, by a kill, a full disk or a proxy.
+   * Undefined: they state that they do not. A refusal: they do not state it.
    */
   async #there(id: Id): Promise<'known' | Refusal | undefined> {
     const status = await this.parts.chain.agreedStatus(id)
