@@ -31,6 +31,8 @@ const againMs = 1000
 /** Longest pause before items of bundles that were given up are packed again. */
 const packAgainMaxMs = 1_800_000
 const stepsMax = 20
+/** Until a step is tried again whose end could not be written. */
+const fullAgainMs = 30_000
 /** Chunks that are posted at once. */
 const chunksAtOnce = 4
 
@@ -51,8 +53,6 @@ export class Bundler {
   readonly #readable: ReadableData
   /** Nothing is packed while it is on. Bundles that nodes refuse one after the other make it longer. */
   readonly #packing: Backoff
-  /** Packed ones of which nodes stated last that they do not have them: another bundle for the same items is not paid twice. */
-  readonly #absent = new Set<Id>()
   /** Packed since the last one that made it longer, and not posted yet. */
   readonly #fresh = new Set<Id>()
   /** The wallet had too little when the last transaction was refused. */
@@ -150,17 +150,22 @@ export class Bundler {
     const allDue = (): BundleSummary[] =>
       bundles.open().filter((bundle) => isStepDue(bundle, clock.now(), rules.lookMs))
     const due = allDue()
+    const failures: unknown[] = []
+    // A record that cannot be read, or a bug, keeps one bundle waiting, and no others.
+    const step = (bundle: BundleSummary): Promise<void> =>
+      this.#step(bundle).catch((error: unknown) => {
+        bundles.delay(bundle.id, clock.now() + againMaxMs)
+        failures.push(error)
+      })
     for (const bundle of due.filter((one) => isSending(one) && !isResending(one))) {
       if (this.#isClosed) return
-      await this.#step(bundle)
+      await step(bundle)
     }
     const resting = due.filter((one) => !isSending(one)).sort((one, other) => one.dueMs - other.dueMs)
-    const looks = resting.slice(0, looksAtOnce).map((bundle) => this.#step(bundle))
-    // All are over before another round begins, also where one rejects.
-    const failed = (await Promise.allSettled(looks)).find(({ status }) => status === 'rejected')
-    if (failed?.status === 'rejected') throw failed.reason
+    await Promise.all(resting.slice(0, looksAtOnce).map(step))
     if (bundles.open().filter(isFirstSending).length < openMax && !this.#isClosed) await this.#pack()
     this.#resending.begin(allDue().filter(isResending))
+    if (failures.length > 0) throw failures[0]
     const isBusy = uploads.waiting > 0 || bundles.open().length > 0
     this.#schedule(isBusy ? rules.everyMs : Math.max(rules.everyMs, idleEveryMs))
   }
@@ -192,10 +197,6 @@ export class Bundler {
     const bundle = this.#record(id)
     const attempts = bundle.attempts + 1
     const waitMs = Math.min(againMs * 2 ** bundle.attempts, againMaxMs)
-    if (attempts > stepsMax && bundle.state === 'packed' && this.#absent.has(id)) {
-      this.#drop(bundle, message)
-      return
-    }
     // Nodes have it, so it is paid for: whether it is in a block is looked at, and what they do not show then is sent again.
     if (attempts > stepsMax && bundle.state === 'posted') {
       bundles.put({ ...bundle, state: 'seeded', attempts: 0, dueMs: clock.now(), reason: message })
@@ -205,23 +206,22 @@ export class Bundler {
       logger.warn({ bundle: bundle.id, state: bundle.state, reason: message }, 'a bundle does not get on')
     const dueMs = clock.now() + waitMs
     const kept = tryWrite(() => bundles.put({ ...bundle, attempts, dueMs, reason: message }))
-    // Else nodes would get the same transaction in each round while the disk is full, and no other step would be done.
-    if (isRefusal(kept)) bundles.delay(id, dueMs)
+    // How often it was tried is not known then, and the next try may send all bytes once more.
+    if (isRefusal(kept)) bundles.delay(id, Math.max(dueMs, clock.now() + fullAgainMs))
   }
 
-  #drop(bundle: BundleRecord, reason: string, counts = !this.#isPoor): void {
+  #drop(bundle: BundleRecord, reason: string, counts = !this.#isPoor): undefined {
+    const givenUp = this.parts.bundles.drop(bundle, reason, counts)
     this.parts.logger.error({ bundle: bundle.id, reason }, 'a bundle was dropped: its items are packed again')
     this.#trees.delete(bundle.id)
     this.#seeded.forget(bundle.id)
     this.#damagedBundles.remove(bundle.id)
-    this.#absent.delete(bundle.id)
     this.#count('dropped')
     // A reorganization refuses all that were packed before it, and takes back what was posted: it is one failure, or none.
     if (this.#fresh.has(bundle.id)) {
       this.#fresh.clear()
       this.#packing.failed()
     }
-    const givenUp = this.parts.bundles.drop(bundle, reason, counts)
     this.parts.meters.of('upload_items_given_up_total').add(givenUp)
   }
 
@@ -261,7 +261,6 @@ export class Bundler {
     const signature = await signing.data(signatureData(unsigned))
     const id = idOfBytes(sha256(signature))
     const transaction = transactionJson({ ...unsigned, signature, id }, { withData: false })
-    this.#trees.set(id, tree)
     const now = clock.now()
     const record: BundleRecord = {
       id,
@@ -274,7 +273,15 @@ export class Bundler {
       attempts: 0,
       dueMs: now,
     }
-    bundles.pack(record, items, data.offsets)
+    const kept = tryWrite(() => bundles.pack(record, items, data.offsets))
+    if (isRefusal(kept)) {
+      logger.warn({ reason: kept.message }, 'no bundle can be packed')
+      this.#packing.hold(fullAgainMs)
+      return
+    }
+    this.#trees.set(id, tree)
+    // What a power cut takes back would be packed, and paid for, once more.
+    await this.parts.uploads.environment.flushed()
     this.#fresh.add(id)
     this.#count('packed')
     logger.info({ bundle: id, items: items.length, sizeBytes: data.sizeBytes }, 'a bundle was packed')
@@ -288,22 +295,19 @@ export class Bundler {
 
   async #post(bundle: BundleRecord): Promise<Refusal | undefined> {
     const { address, chain, logger } = this.parts
-    if ((await this.parts.isTakenOver?.(bundle.items)) === true) {
-      this.#drop(bundle, 'another machine of the cluster has taken over its items', false)
-      return undefined
+    const isTakenOver = (await this.parts.isTakenOver?.(bundle.items)) === true
+    // Before it is given up: the answer to an earlier post may be lost, by a kill, a full disk or a proxy.
+    if (isTakenOver || bundle.attempts > stepsMax) {
+      const there = await this.#there(bundle.id)
+      const reason = isTakenOver ? 'another machine of the cluster has taken over its items' : bundle.reason
+      if (there === 'known') return this.#posted(bundle)
+      if (there === 'absent')
+        return this.#drop(bundle, reason ?? 'no node takes it', !isTakenOver && !this.#isPoor)
+      if (isTakenOver) return there
     }
-    const mayBeThere = bundle.attempts > 0 || !this.#fresh.has(bundle.id)
-    const status = mayBeThere ? await this.#there(bundle.id) : undefined
-    if (status !== undefined && isRefusal(status)) return status
-    const posted = status ?? (await chain.postTransaction(bundle.transaction))
-    if (!isRefusal(posted)) {
-      this.#fresh.delete(bundle.id)
-      this.#absent.delete(bundle.id)
-      this.#packMore()
-      this.#isPoor = false
-      this.#advance(bundle, 'posted')
-      return undefined
-    }
+    // The same transaction again costs nothing.
+    const posted = await chain.postTransaction(bundle.transaction)
+    if (!isRefusal(posted)) return this.#posted(bundle)
     const balance = await chain.balance(address)
     const reward = this.#rewards(bundle)
     this.#isPoor = !isRefusal(balance) && balance < reward
@@ -315,21 +319,26 @@ export class Bundler {
       return posted
     }
     if (posted.refused !== 'malformed') return posted
+    const there = await this.#there(bundle.id)
+    if (there === 'known') return this.#posted(bundle)
+    if (there !== 'absent') return there
     await this.#giveUp(bundle, posted.message)
     return undefined
   }
 
-  /**
-   * Whether nodes have a bundle that was to be posted before: the answer may be lost, by a kill, a full disk or a proxy.
-   * Undefined: they state that they do not. A refusal: they do not state it.
-   */
-  async #there(id: Id): Promise<'known' | Refusal | undefined> {
+  /** Nodes have it. */
+  #posted(bundle: BundleRecord): undefined {
+    this.#fresh.delete(bundle.id)
+    this.#packMore()
+    this.#isPoor = false
+    this.#advance(bundle, 'posted')
+  }
+
+  /** Whether nodes have a transaction. A refusal: they do not state it. */
+  async #there(id: Id): Promise<'known' | 'absent' | Refusal> {
     const status = await this.parts.chain.agreedStatus(id)
     if (!isRefusal(status)) return 'known'
-    const isAbsent = status.refused === 'unknown'
-    if (isAbsent) this.#absent.add(id)
-    else this.#absent.delete(id)
-    return isAbsent ? undefined : status
+    return status.refused === 'unknown' ? 'absent' : status
   }
 
   /** Nodes refuse it, or have forgotten it. That is no failure of its items where it offers far less than nodes want. */

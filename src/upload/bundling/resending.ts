@@ -1,6 +1,6 @@
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
-import { diskRefusal, isDiskError, isPlaceError } from '../../store/disk-error.js'
+import { diskRefusal, isDiskError, isPlaceError, tryWrite } from '../../store/disk-error.js'
 import type { AcceptedItem } from '../records/uploads.js'
 import { BundleData } from './bundle-data.js'
 import type { BundleRecord, BundleSummary } from './bundle-records.js'
@@ -66,8 +66,11 @@ export class Resending {
     // An operator may have ordered something else meanwhile.
     if (this.#isOver(bundle)) return
     const refusal = outcome === undefined ? this.onDamaged(bundle, items) : outcome
-    if (bundles.stateOf(bundle.id) === 'posted' && refusal !== undefined)
-      this.#record(bundle, refusal, sent.to, outcome === undefined ? damagedAgainMs : undefined)
+    if (bundles.stateOf(bundle.id) !== 'posted' || refusal === undefined) return
+    const pauseMs = outcome === undefined ? damagedAgainMs : undefined
+    const kept = tryWrite(() => this.#record(bundle, refusal, sent.to, pauseMs))
+    // Else all of it is sent once more with the next round, while the disk is full.
+    if (isRefusal(kept)) bundles.delay(bundle.id, this.parts.clock.now() + damagedAgainMs)
   }
 
   #isOver({ id }: BundleRecord): boolean {

@@ -9,12 +9,21 @@ const unknown = refuse('unknown', 'upstream', 'no node has it')
 const attempts = 80
 
 async function lostRig(t: Parameters<typeof rigOf>[0]) {
-  const chain = { status: silent as object, posts: 0 }
-  const post = (): object => {
-    chain.posts += 1
-    return silent
-  }
-  const rig = await rigOf(t, post, 100n, {}, { agreedStatus: async () => chain.status })
+  const chain = { status: silent as object, posts: 0, onPost: (_: string): unknown => undefined }
+  const rig = await rigOf(
+    t,
+    undefined,
+    100n,
+    {},
+    {
+      agreedStatus: async () => chain.status,
+      postTransaction: async ({ id }: { readonly id: string }) => {
+        chain.posts += 1
+        chain.onPost(id)
+        return silent
+      },
+    },
+  )
   const id = rig.accept('paid')
   await rig.round()
   const bundle = rig.bundles.open()[0]?.id
@@ -32,12 +41,25 @@ t.test('a bundle that nodes have is posted, though no post had an answer', async
   const { bundles, chain, attempt, bundle, holder } = await lostRig(t)
   await attempt(attempts)
   t.match(bundles.find(bundle), { state: 'packed' }, 'while no node states anything it is kept')
-  t.equal(chain.posts, 1, 'and not posted')
+  t.ok(chain.posts > 10, 'the same transaction is posted again, which costs nothing twice')
+  const { posts } = chain
   chain.status = { kind: 'pending' }
   await attempt(2)
   t.not(bundles.find(bundle)?.state, 'packed')
   t.equal(holder(), bundle)
-  t.equal(chain.posts, 1)
+  t.equal(chain.posts, posts)
+})
+
+t.test('after a long outage nothing is posted that is given up at once', async (t) => {
+  const { bundles, chain, attempt, bundle } = await lostRig(t)
+  await attempt(attempts)
+  const transactions = new Set<string>()
+  chain.onPost = (id) => transactions.add(id)
+  chain.status = unknown
+  await attempt(1)
+  await attempt(1)
+  t.match(bundles.find(bundle), { state: 'dropped' })
+  t.notOk(transactions.has(bundle), 'its answer could be lost')
 })
 
 t.test('a bundle that no node has is posted again, and its items are packed again in the end', async (t) => {
