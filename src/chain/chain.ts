@@ -19,7 +19,7 @@ import type { Transaction } from '../format/transaction.js'
 export interface Chain {
   /** A node's information about itself and its tip. */
   info(requester?: Requester): Promise<NodeInfo | Refusal>
-  /** Height of the tip. */
+  /** Height of the tip, as most of several nodes have it. */
   height(requester?: Requester): Promise<number | Refusal>
   /** The block at this height of the queried node's chain; its height is checked, its hash is not. */
   blockByHeight(height: number, requester?: Requester): Promise<Block | Refusal>
@@ -63,7 +63,7 @@ export interface Chain {
    * Nodes give data this way up to 12 MiB only.
    */
   transactionData(id: Id, sizeBytes: number, requester?: Requester): Promise<ByteFlow | Refusal>
-  /** A recent block hash to sign into a new transaction. */
+  /** A recent block hash to sign into a new transaction, of a node that is not behind the others. */
   anchor(requester?: Requester): Promise<BlockHash | Refusal>
   /**
    * The least reward in winston for `sizeBytes` of data, which two nodes confirm where there are several; `target` (an address)

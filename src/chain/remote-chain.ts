@@ -7,6 +7,7 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
 import { AgreedPrices, areConfirmed } from './agreed-price.js'
 import { agreedStatus, agreedTransaction, isMinedByMost } from './agreed-status.js'
+import { agreedAnchor, agreedHeight, areHeightsClear, type StatedTip } from './agreed-tip.js'
 import type {
   Block,
   BlockHash,
@@ -24,13 +25,19 @@ import { ChunkNodes } from './chunk-nodes.js'
 import { dataFlow } from './data-flow.js'
 import { againMs, worse } from './gravity.js'
 import { blockHeightOf, winstonOf } from './json-fields.js'
-import { distinct, Node, type NodeAnswer, type NodeRequest } from './node.js'
-import { readAnchor, readBlock, readInfo, readOffset, readPending, readStatus } from './node-answers.js'
+import { distinct, Node, type NodeRequest } from './node.js'
+import { readAnchor, readBlock, readInfo, readOffset, readPending } from './node-answers.js'
 import { NodeOrder } from './node-order.js'
+import {
+  type NodeRead,
+  readAgreeing,
+  readTransactionStatus,
+  readWith,
+  transactionRead,
+} from './node-reads.js'
 import { isPassing, isUnproven } from './passing.js'
-import { readTransaction } from './read-transaction.js'
 import type { ChainOptions } from './remote-chain-options.js'
-import { absenceRefusal, readChunkPosted, readTransactionPosted } from './verdict.js'
+import { readChunkPosted, readTransactionPosted } from './verdict.js'
 import { untilClear } from './witness-answers.js'
 
 /** Largest answers, in bytes of JSON or text. A block of the first protocol lists its hashes. */
@@ -46,13 +53,13 @@ const largeMax = 4
 
 const turnless = refuse('busy', 'self', 'too many large answers are read')
 
+const heightRequest = { path: '/height', maxBytes: limit.word }
+
 /** Nodes that are queried for what must not depend on one of them. */
 const witnessesMax = 3
 
 /** Nodes refuse to give more data than this in one answer. */
 const wholeDataMax = 12 << 20
-
-type Read<T> = (answer: NodeAnswer, node: Node) => T | Refusal
 
 /** A `Chain` over the HTTP interface of several nodes. */
 export class RemoteChain implements Chain {
@@ -116,25 +123,27 @@ export class RemoteChain implements Chain {
   }
 
   info(requester?: Requester): Promise<NodeInfo | Refusal> {
-    return this.#get('/info', limit.word * 100, found(readInfo), requester)
+    return this.#get('/info', limit.word * 100, readWith(readInfo), requester)
   }
 
-  height(requester?: Requester): Promise<number | Refusal> {
-    return this.#get('/height', limit.word, found(blockHeightOf), requester)
+  async height(requester?: Requester): Promise<number | Refusal> {
+    const read = readWith(blockHeightOf)
+    const stated = await this.#askWitnesses(heightRequest, read, requester, areHeightsClear)
+    return isRefusal(stated) ? stated : agreedHeight(stated)
   }
 
   blockByHeight(height: number, requester?: Requester): Promise<Block | Refusal> {
-    const read = checked(readBlock, (block) => block.height === height)
+    const read = readAgreeing(readBlock, (block) => block.height === height)
     return this.#get(`/block/height/${height}`, limit.record, read, requester)
   }
 
   blockByHash(hash: BlockHash, requester?: Requester): Promise<Block | Refusal> {
-    const read = checked(readBlock, (block) => block.hash === hash)
+    const read = readAgreeing(readBlock, (block) => block.hash === hash)
     return this.#get(`/block/hash/${hash}`, limit.record, read, requester)
   }
 
   currentBlock(requester?: Requester): Promise<Block | Refusal> {
-    return this.#get('/block/current', limit.record, found(readBlock), requester)
+    return this.#get('/block/current', limit.record, readWith(readBlock), requester)
   }
 
   transaction(
@@ -154,7 +163,7 @@ export class RemoteChain implements Chain {
   }
 
   pending(requester?: Requester): Promise<readonly Id[] | Refusal> {
-    return this.#get('/tx/pending', limit.record, found(readPending), requester)
+    return this.#get('/tx/pending', limit.record, readWith(readPending), requester)
   }
 
   pendingTransaction(id: Id, requester?: Requester): Promise<Transaction | Refusal> {
@@ -172,7 +181,7 @@ export class RemoteChain implements Chain {
   }
 
   transactionOffset(id: Id, requester?: Requester): Promise<TransactionOffset | Refusal> {
-    return this.#get(`/tx/${id}/offset`, limit.word, found(readOffset), requester)
+    return this.#get(`/tx/${id}/offset`, limit.word, readWith(readOffset), requester)
   }
 
   chunk(
@@ -195,21 +204,27 @@ export class RemoteChain implements Chain {
     return flow
   }
 
-  anchor(requester?: Requester): Promise<BlockHash | Refusal> {
-    return this.#get('/tx_anchor', limit.word, found(readAnchor), requester)
+  async anchor(requester?: Requester): Promise<BlockHash | Refusal> {
+    const question = { path: '/tx_anchor', maxBytes: limit.word }
+    const stated = await this.#witness(async (node): Promise<StatedTip | Refusal> => {
+      const height = this.#read(node, heightRequest, readWith(blockHeightOf), requester)
+      const anchor = await this.#read(node, question, readWith(readAnchor), requester)
+      return isRefusal(anchor) ? anchor : { height: await height, anchor }
+    }, requester)
+    return isRefusal(stated) ? stated : agreedAnchor(stated)
   }
 
   async price(sizeBytes: number, target?: string, requester?: Requester): Promise<bigint | Refusal> {
     const path =
       target === undefined ? `/price/${sizeBytes}` : `/price/${sizeBytes}/${encodeURIComponent(target)}`
     const question = { path, maxBytes: limit.word }
-    const stated = await this.#askWitnesses(question, found(winstonOf), requester, areConfirmed)
+    const stated = await this.#askWitnesses(question, readWith(winstonOf), requester, areConfirmed)
     return isRefusal(stated) ? stated : this.#prices.decide(stated, sizeBytes)
   }
 
   balance(address: string, requester?: Requester): Promise<bigint | Refusal> {
     const path = `/wallet/${encodeURIComponent(address)}/balance`
-    return this.#get(path, limit.word, found(winstonOf), requester)
+    return this.#get(path, limit.word, readWith(winstonOf), requester)
   }
 
   /** One node could take it and lose it, so several get it. */
@@ -236,29 +251,39 @@ export class RemoteChain implements Chain {
   #get<T>(
     path: string,
     maxBytes: number,
-    read: Read<T>,
+    read: NodeRead<T>,
     requester?: Partial<Requester>,
   ): Promise<T | Refusal> {
     return this.#ask({ path, maxBytes }, read, requester)
   }
 
-  #ask<T>(question: NodeRequest, read: Read<T>, requester?: Partial<Requester>): Promise<T | Refusal> {
+  #ask<T>(question: NodeRequest, read: NodeRead<T>, requester?: Partial<Requester>): Promise<T | Refusal> {
     const attempt = (node: Node): Promise<T | Refusal> => this.#read(node, question, read, requester)
     return this.#whileTurn(requester, () => this.#rounds(attempt, requester?.signal))
   }
 
   /**
-   * The answers of several nodes to one question, at least one; a refusal where there is no turn for it. A node that is away is
-   * queried too, and left out where it fails: else one that ends for good would keep the others from deciding. `isClear`: who has
-   * not answered by then is not waited for, and counts as a refusal.
+   * The answers of several nodes to one question, as `#witness`. `isClear`: who has not answered by then is not waited for, and
+   * counts as a refusal.
    */
   #askWitnesses<T>(
     question: NodeRequest,
-    read: Read<T>,
+    read: NodeRead<T>,
+    requester?: Requester,
+    isClear?: (come: readonly (T | Refusal)[], queried: number) => boolean,
+  ): Promise<(T | Refusal)[] | Refusal> {
+    return this.#witness((node) => this.#read(node, question, read, requester), requester, isClear)
+  }
+
+  /**
+   * What `ask` gives for each of several nodes, at least one; a refusal where there is no turn for it. A node that is away is
+   * queried too, and left out where it fails: else one that ends for good would keep the others from deciding.
+   */
+  #witness<T>(
+    ask: (node: Node) => Promise<T | Refusal>,
     requester?: Requester,
     isClear: (come: readonly (T | Refusal)[], queried: number) => boolean = () => false,
   ): Promise<(T | Refusal)[] | Refusal> {
-    const ask = (node: Node): Promise<T | Refusal> => this.#read(node, question, read, requester)
     return this.#whileTurn(requester, async () => {
       const nowMs = this.#clock.monotonic()
       const nodes = this.#nodeOrder.ranked(nowMs).slice(0, witnessesMax)
@@ -280,7 +305,7 @@ export class RemoteChain implements Chain {
   async #read<T>(
     node: Node,
     question: NodeRequest,
-    read: Read<T>,
+    read: NodeRead<T>,
     { client, signal }: Partial<Requester> = {},
   ): Promise<T | Refusal> {
     let turn: Release | undefined
@@ -363,33 +388,3 @@ export class RemoteChain implements Chain {
 }
 
 const notWaitedFor = refuse('late', 'upstream', 'the node was slower than others')
-
-function transactionRead(id: Id, signed: boolean): Read<Transaction> {
-  return (answer, node) =>
-    answer.status === 200
-      ? readTransaction(answer.body.toString('utf8'), id, signed, node.name)
-      : absenceRefusal(answer.status, node)
-}
-
-function readTransactionStatus(answer: NodeAnswer, node: Node): TransactionStatus | Refusal {
-  return answer.status === 202 ? { kind: 'pending' } : found(readStatus)(answer, node)
-}
-
-function found<T>(read: (text: string) => T | undefined): Read<T> {
-  return (answer, node) => {
-    if (answer.status !== 200) return absenceRefusal(answer.status, node)
-    return (
-      read(answer.body.toString('utf8')) ??
-      refuse('upstream', 'upstream', `${node.name} sent an answer that cannot be read`)
-    )
-  }
-}
-
-function checked<T>(read: (text: string) => T | undefined, agrees: (value: T) => boolean): Read<T> {
-  const plain = found(read)
-  return (answer, node) => {
-    const value = plain(answer, node)
-    if (isRefusal(value) || agrees(value)) return value
-    return refuse('forged', 'upstream', `${node.name} answers with something else`)
-  }
-}

@@ -164,11 +164,11 @@ t.test('another block than the asked one is called forged', async (t) => {
 
 t.test('after a failing node the next one is asked, and the failing one is avoided', async (t) => {
   const bad = await nodeThat(t, (_, response) => response.writeHead(500).end())
-  const good = await nodeWith(t, { '/height': '7' })
+  const good = await nodeWith(t, { '/wallet/w/balance': '7' })
   const chain = chainOf(t, [bad.url, good.url])
-  t.equal(await chain.height(), 7)
-  t.equal(await chain.height(), 7)
-  t.same(bad.requested, ['GET /height'], 'asked once, then left to cool off')
+  t.equal(await chain.balance('w'), 7n)
+  t.equal(await chain.balance('w'), 7n)
+  t.same(bad.requested, ['GET /wallet/w/balance'], 'asked once, then left to cool off')
   t.equal(good.requested.length, 2)
 })
 
@@ -206,12 +206,12 @@ t.test(
       if (left >= 0) response.writeHead(502).end()
       else response.end('7')
     })
-    t.equal(await chainOf(t, [shaky.url]).height(), 7)
+    t.equal(await chainOf(t, [shaky.url]).balance('w'), 7n)
     const down = await nodeThat(t, (_, response) => response.writeHead(502).end())
-    t.equal(refusal(await chainOf(t, [down.url], { attemptsMax: 2 }).height()), 'upstream')
+    t.equal(refusal(await chainOf(t, [down.url], { attemptsMax: 2 }).balance('w')), 'upstream')
     t.equal(down.requested.length, 2)
     const fool = await nodeThat(t, (_, response) => response.end('seven'))
-    t.equal(refusal(await chainOf(t, [fool.url]).height()), 'upstream')
+    t.equal(refusal(await chainOf(t, [fool.url]).balance('w')), 'upstream')
     t.equal(fool.requested.length, 1)
     const control = new AbortController()
     const waiting = chainOf(t, [down.url], { attemptsMax: 99 }).height({ signal: control.signal })
@@ -522,7 +522,7 @@ t.test("posting tells a node's no from a node's trouble", async (t) => {
     const later = await says(400, text)
     t.equal(await chainOf(t, [later.url]).postTransaction({}), 'known', text)
   }
-  const poolFull = await says(400, 'Mempool is poolFull.')
+  const poolFull = await says(400, 'Mempool is full.')
   t.equal(refusal(await chainOf(t, [poolFull.url], { attemptsMax: 1 }).postTransaction({})), 'upstream')
   t.equal(
     await chainOf(t, [no.url, ok.url]).postTransaction({}),

@@ -234,12 +234,7 @@ export class Bundler {
     const data = new BundleData(items, logFolder)
     const [anchor, reward] = await Promise.all([chain.anchor(), chain.price(data.sizeBytes)])
     if (isRefusal(anchor) || isRefusal(reward)) {
-      logger.warn(
-        { reason: (isRefusal(anchor) ? anchor : (reward as Refusal)).message },
-        'no bundle can be packed',
-      )
-      this.#packing.hold(againMs)
-      return
+      return this.#holdPacking(isRefusal(anchor) ? anchor : (reward as Refusal), againMs)
     }
     const tree = await this.#readable.tree(data, items)
     // The next round packs the others.
@@ -274,11 +269,7 @@ export class Bundler {
       dueMs: now,
     }
     const kept = tryWrite(() => bundles.pack(record, items, data.offsets))
-    if (isRefusal(kept)) {
-      logger.warn({ reason: kept.message }, 'no bundle can be packed')
-      this.#packing.hold(fullAgainMs)
-      return
-    }
+    if (isRefusal(kept)) return this.#holdPacking(kept, fullAgainMs)
     this.#trees.set(id, tree)
     // What a power cut takes back would be packed, and paid for, once more.
     await this.parts.uploads.environment.flushed()
@@ -286,6 +277,11 @@ export class Bundler {
     this.#count('packed')
     logger.info({ bundle: id, items: items.length, sizeBytes: data.sizeBytes }, 'a bundle was packed')
     await this.#step(summaryOf(record))
+  }
+
+  #holdPacking({ message: reason }: Refusal, ms: number): void {
+    this.parts.logger.warn({ reason }, 'no bundle can be packed')
+    this.#packing.hold(ms)
   }
 
   #advance(bundle: BundleRecord, state: BundleRecord['state']): void {
