@@ -174,11 +174,20 @@ t.test(
       id,
       JSON.stringify({ id, chunkBytes: partBytes, createdMs: 0, changedMs: 0, state: 'open' }),
     ])
-    // The first sweep is ten minutes after a start.
-    const every: Clock['every'] = (ms, act) => systemClock.every(ms > 60_000 ? 200 : ms, act)
+    // The first sweep is ten minutes after a start, when the time of day is confirmed.
+    let aheadMs = 0
+    const every: Clock['every'] = (ms, act) => {
+      const isLong = ms > 60_000
+      return systemClock.every(isLong ? 200 : ms, () => {
+        if (isLong) aheadMs += ms
+        act()
+      })
+    }
+    const now = (): number => systemClock.now() + aheadMs
+    const monotonic = (): number => systemClock.monotonic() + aheadMs
     const leader = await partsMachine(t, url, store, {
       isLeading: true,
-      partsClock: { ...systemClock, every },
+      partsClock: { ...systemClock, now, monotonic, every },
     })
     await eventually('the leader removes it', async () => {
       const rows = await queried(url, 'SELECT id FROM cluster_uploads')
