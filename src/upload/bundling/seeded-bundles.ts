@@ -6,6 +6,8 @@ import { ReadBack } from './read-back.js'
 
 /** Nodes forget an anchor after so many blocks; a transaction that no node knows then is lost. */
 const anchorBlocks = 50
+/** A day of blocks: a node that still has it in a block of its own then follows a fork that is dead. */
+const contestedBlocks = 720
 /** So many looks say that no node knows it, and for so many usual pauses, before it is lost: it is paid for. */
 const [lostLooks, lostPauses] = [3, 5] as const
 /** Bytes stay after they are permanent: the gateway reads them here until it has found them in their block. */
@@ -104,10 +106,11 @@ export class SeededBundles {
     else bundles.put({ ...record, attempts: record.attempts + 1, dueMs: clock.now() + rules.lookMs, reason })
   }
 
-  /** No block takes it any more, whatever one node states; one that has it in a block may be ahead of the others. */
+  /** No block takes it any more, whatever one node states; one that has it in a block may be ahead of the others for a while. */
   #isTooLate({ anchorHeight }: BundleSummary, { isContested }: { readonly isContested?: true }): boolean {
     const { height, rules } = this.parts
-    return isContested !== true && (height() ?? 0) > anchorHeight + anchorBlocks + rules.depth
+    const pastBlocks = (height() ?? 0) - anchorHeight - anchorBlocks - rules.depth
+    return pastBlocks > (isContested === true ? contestedBlocks : 0)
   }
 
   #isLost(id: Id): boolean {

@@ -80,21 +80,25 @@ t.test('bundles that are lost together make no pause', async (t) => {
 })
 
 t.test(
-  'what one node calls pending for ever is packed again, unless another has it in a block',
+  'what one node calls pending for ever is packed again, and a day later what one alone has in a block',
   async (t) => {
     const rig = await chainRig(t)
     const { chain, until, count, accept } = rig
     accept(1)
     t.ok(await until(() => count('seeded') === 1))
-    const isDropped = (): boolean => {
+    const areDropped = (number: number) => (): boolean => {
       makeDue(rig)
-      return count('dropped') === 1
+      return count('dropped') === number
     }
     chain.status = { kind: 'pending', isContested: true }
     chain.height = 100
-    t.notOk(await until(isDropped, 1000, 10))
+    t.notOk(await until(areDropped(1), 1000, 10))
     chain.status = { kind: 'pending' }
-    t.ok(await until(isDropped, 1000))
+    t.ok(await until(areDropped(1), 1000))
+    t.ok(await until(() => count('seeded') === 1))
+    chain.status = { kind: 'pending', isContested: true }
+    chain.height = 1000
+    t.ok(await until(areDropped(2), 1000))
   },
 )
 
