@@ -32,16 +32,16 @@ export class GraphqlOverHttp {
     this.#limits = parts.limits
   }
 
-  /** Synchronous where nothing must be read from content. Rejects for bugs only. `turn`: for a batch that has waited. */
+  /** Synchronous where nothing must be read from content. Rejects for bugs only. `turn`: for what follows a wait. */
   answer(
     request: QueryAsk,
     isGone?: IsGone,
     client?: string,
-    turn: Turn = atOnce,
+    turn?: Turn,
   ): QueryResponse | Promise<QueryResponse> {
     const type = answerType(request.accept)
-    const effort = this.#answerer.effort(isGone, client)
-    if (request.method === 'POST') return this.#post(request, type, effort, turn)
+    const effort = this.#answerer.effort(isGone, client, turn)
+    if (request.method === 'POST') return this.#post(request, type, effort)
     if (request.method === 'GET' || request.method === 'HEAD')
       return varying(this.#get(request, type, effort))
     const refused = { status: 405, message: 'GET and POST are answered here' }
@@ -77,13 +77,12 @@ export class GraphqlOverHttp {
     { contentType, body = new Uint8Array(0) }: QueryAsk,
     type: AnswerType | undefined,
     effort: QueryEffort,
-    turn: Turn,
   ): QueryResponse | Promise<QueryResponse> {
     if (!isJson(contentType))
       return refusedWith({ status: 415, message: 'Send application/json in UTF-8' }, type)
     if (type === undefined) return refusedWith(notAcceptable, type)
     const parsedBody = readJson(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('utf8'))
-    if (Array.isArray(parsedBody)) return this.#batch(parsedBody, type, effort, turn)
+    if (Array.isArray(parsedBody)) return this.#batch(parsedBody, type, effort)
     const read = readParameters(parsedBody)
     if ('status' in read) return refusedWith(read, type)
     return this.#one(read, type, false, effort)
@@ -110,12 +109,7 @@ export class GraphqlOverHttp {
     return answer instanceof Promise ? answer.then(responseOf) : responseOf(answer)
   }
 
-  async #batch(
-    list: readonly unknown[],
-    type: AnswerType,
-    effort: QueryEffort,
-    turn: Turn,
-  ): Promise<QueryResponse> {
+  async #batch(list: readonly unknown[], type: AnswerType, effort: QueryEffort): Promise<QueryResponse> {
     const { batchMax } = this.#limits
     if (list.length === 0 || list.length > batchMax) {
       return refusedWith({ status: 400, message: `A batch has 1 to ${batchMax} queries` }, type)
@@ -127,7 +121,7 @@ export class GraphqlOverHttp {
       // Until the first wait the batch has the turn in which it began. Afterwards each query needs one: else the batches that
       // have waited for the same would run one after the other, while no other client is answered.
       const begin = (): BegunQuery => ({ answer: this.#ofBatch(entry, effort) })
-      const { answer } = hasWaited ? await turn(begin) : begin()
+      const { answer } = hasWaited ? await effort.turn(begin) : begin()
       if (answer instanceof Promise) hasWaited = true
       // Awaited only where it is a promise: the scheduler counts the processor time that is used before the first
       // await.
@@ -147,8 +141,6 @@ export class GraphqlOverHttp {
 interface BegunQuery {
   readonly answer: Pick<QueryAnswer, 'text'> | Promise<QueryAnswer>
 }
-
-const atOnce: Turn = async (work) => work()
 
 /** What is answered to GET depends on what the client takes: a page for browsers, and two types for programs. */
 function varying(answer: QueryResponse | Promise<QueryResponse>): QueryResponse | Promise<QueryResponse> {

@@ -17,7 +17,7 @@ import { Recent } from '../store/recent.js'
 import { QueryContext, type Warning } from './context.js'
 import type { HeaderSource } from './headers.js'
 import { LateAnswers } from './late-answers.js'
-import { type IsGone, QueryEffort, shownError } from './query-effort.js'
+import { type IsGone, QueryEffort, shownError, type Turn } from './query-effort.js'
 import type { QueryLimits } from './query-limits.js'
 import type { QueryMeters, QueryOutcome } from './query-meters.js'
 import { outOfShape, shapeLimits } from './query-shape.js'
@@ -77,9 +77,9 @@ export class Answerer {
   }
 
   /** The effort of one HTTP request, shared by all queries of a batch. */
-  effort(isGone?: IsGone, client?: string): QueryEffort {
+  effort(isGone?: IsGone, client?: string, turn?: Turn): QueryEffort {
     const { limits, clock, work = processorTime } = this.parts
-    return new QueryEffort(limits, work, clock, isGone, client)
+    return new QueryEffort(limits, work, clock, isGone, client, turn)
   }
 
   /** Synchronous, except where a signature or key must be read from content. Rejects for bugs only. */

@@ -23,6 +23,8 @@ const asksMax = 200
 /** Runs what a request still has to do after it has waited, when it is its client's turn. Resolves with what that gives. */
 export type Turn = <T>(work: () => T) => Promise<T>
 
+const atOnce: Turn = async (work) => work()
+
 /** True where the client has left. */
 export type IsGone = () => boolean
 
@@ -52,6 +54,8 @@ export class QueryEffort extends Effort {
     private readonly isGone: IsGone = () => false,
     /** Address of the client, whose share of other engines it takes. */
     readonly client = '',
+    /** For what follows a wait. */
+    readonly turn: Turn = atOnce,
   ) {
     super(limits.stepsMax, limits.timeMs, work)
     this.#wallSince = clock.monotonic()

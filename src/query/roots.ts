@@ -107,8 +107,16 @@ class RootsWriting {
       this.#failed(root, before, error)
       return failed
     })
-    if (found !== failed) this.#tried(root, before, () => this.#write(root, found))
-    await this.#from(at + 1)
+    const { effort } = this.context
+    let waits: Promise<void> | undefined
+    effort.rest()
+    // What follows a wait has a turn of its own: else all that have waited for the same would be written one after the other.
+    await effort.turn(() => {
+      effort.resume()
+      if (found !== failed) this.#tried(root, before, () => this.#write(root, found))
+      waits = this.#from(at + 1)
+    })
+    await waits
   }
 
   /** False: it has failed, and the answer says so. */

@@ -1,11 +1,13 @@
 /** Batches that have waited for content: what follows is answered by turns, so that others are answered in between. */
 import t from 'tap'
-import { systemClock } from '../../src/actor/clock.js'
+import { pause, systemClock } from '../../src/actor/clock.js'
 import { Generations } from '../../src/catalog/generations.js'
 import { ChainIndex } from '../../src/catalog/index-reader.js'
 import { openCatalogTables } from '../../src/catalog/tables.js'
+import type { StableIndex } from '../../src/clickhouse/stable-index.js'
 import { GraphqlOverHttp } from '../../src/query/graphql-over-http.js'
-import type { HeaderSource, SignedHeader } from '../../src/query/headers.js'
+import { type HeaderSource, noHeaders, type SignedHeader } from '../../src/query/headers.js'
+import type { Turn } from '../../src/query/query-effort.js'
 import { queryLimits } from '../../src/query/query-limits.js'
 import type { QueryAsk, QueryReply } from '../../src/query/query-messages.js'
 import { QueryScheduler } from '../../src/query/scheduler.js'
@@ -72,4 +74,26 @@ t.test('what follows a wait in batches of one client keeps no others waiting', a
     const text = 'body' in reply ? Buffer.from(reply.body as Uint8Array).toString() : '[]'
     t.equal((JSON.parse(text) as unknown[]).length, inBatch)
   }
+})
+
+t.test('each field of a query that waits for another engine is written in a turn of its own', async (t) => {
+  const index = new ChainIndex(openCatalogTables(await manySegments()).environment, new Generations())
+  // It has no block yet, which it states later.
+  const stable = { heights: async () => pause(1) } as unknown as StableIndex
+  const limits = { ...queryLimits, timeMs: 60_000, wallMs: 60_000 }
+  const answers = new GraphqlOverHttp({ index, headers: noHeaders, clock: systemClock, limits, stable })
+  let turns = 0
+  const turn: Turn = async (work) => {
+    turns += 1
+    return work()
+  }
+  const field = 'transactions(first: 1) { edges { node { id } } }'
+  const query = `{ a: ${field} b: ${field} c: ${field} }`
+  const answer = await answers.answer(ask({ query }), () => false, 'client', turn)
+  const { data } = JSON.parse(answer.body) as { data: Record<string, { edges: unknown[] }> }
+  t.strictSame(
+    Object.values(data).map(({ edges }) => edges.length),
+    [1, 1, 1],
+  )
+  t.equal(turns, 3)
 })
