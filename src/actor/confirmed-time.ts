@@ -30,8 +30,11 @@ export class ConfirmedTime {
   /** Reads the other clock; called now and then. Rejects where it cannot be read: the last reading counts on. */
   async refresh(): Promise<void> {
     if (this.other === undefined) return
+    // From before the question: a thread that is held up meanwhile would put the other clock behind this one, and what is over
+    // by this one would not end for as long.
+    const beganMs = this.clock.monotonic()
     const otherMs = await this.other()
-    this.#otherAheadMs = otherMs - this.clock.monotonic()
+    this.#otherAheadMs = otherMs - beganMs
     this.now()
   }
 

@@ -104,6 +104,19 @@ t.test('one of two machines with one store is ahead for ever, or the clock of th
   }
 })
 
+t.test('a thread that is held up while it reads the other clock is not behind', async (t) => {
+  const clock = machine()
+  const time = new ConfirmedTime(clock, async () => {
+    const readMs = clock.trueMs
+    clock.passedMs += 500
+    return readMs
+  })
+  await time.refresh()
+  const begunMs = clock.now()
+  clock.passedMs += 1000
+  t.equal(time.now(begunMs), clock.trueMs)
+})
+
 t.test('whatever is set for less than ten minutes', async (t) => {
   for (let round = 0; round < 200; round += 1) {
     const clock = machine(below(2) * hourMs)
