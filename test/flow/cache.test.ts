@@ -60,11 +60,11 @@ t.test('first requests, clients that leave, and a source that breaks off', async
   const running = await run(t, dataPath, { ...fedBy(source.url), ...twoEdges })
 
   await t.test('fifty first requests cause one fetch, and all stream while it arrives', async (t) => {
-    const [id, body] = [idOf(1), randomBytes(3 * 1024 * 1024)]
+    const [id, body] = [idOf(1), randomBytes(12 * 1024 * 1024)]
     const all50 = signal()
     served.set(id, (response) => {
       answerWith(response, body)
-      drip(response, body, 256 * 1024, 60, body.length, all50.given)
+      drip(response, body, 1024 * 1024, 60, body.length, all50.given)
     })
     let early = 0
     const all = await Promise.all(
@@ -91,12 +91,12 @@ t.test('first requests, clients that leave, and a source that breaks off', async
 
   await t.test('one client that leaves does not stop the fetch; when all leave, it stops', async (t) => {
     const [shared, lonely] = [idOf(2), idOf(3)]
-    const body = randomBytes(6 * 1024 * 1024)
+    const body = randomBytes(24 * 1024 * 1024)
     let torn = 0
     const [gone, never] = [signal(), signal()]
     const drop = (last: Promise<void>) => (response: ServerResponse) => {
       answerWith(response, body)
-      drip(response, body, 128 * 1024, 5, body.length, last)
+      drip(response, body, 512 * 1024, 5, body.length, last)
       response.on('close', () => {
         if (!response.writableFinished) torn += 1
       })
@@ -154,7 +154,7 @@ t.test('first requests, clients that leave, and a source that breaks off', async
 })
 
 t.test('the remains of a kill -9 while caching, and a damaged blob, are never served', async (t) => {
-  const half = { id: idOf(1), body: randomBytes(4 * 1024 * 1024) }
+  const half = { id: idOf(1), body: randomBytes(16 * 1024 * 1024) }
   const rotten = { id: idOf(2), body: randomBytes(3 * 1024 * 1024) }
   let slow = true
   const source = await upstream(t, (id, _request, response) => {
