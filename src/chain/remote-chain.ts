@@ -207,9 +207,11 @@ export class RemoteChain implements Chain {
   async anchor(requester?: Requester): Promise<BlockHash | Refusal> {
     const question = { path: '/tx_anchor', maxBytes: limit.word }
     const stated = await this.#witness(async (node): Promise<StatedTip | Refusal> => {
-      const height = this.#read(node, heightRequest, readWith(blockHeightOf), requester)
-      const anchor = await this.#read(node, question, readWith(readAnchor), requester)
-      return isRefusal(anchor) ? anchor : { height: await height, anchor }
+      const [height, anchor] = await Promise.all([
+        this.#read(node, heightRequest, readWith(blockHeightOf), requester),
+        this.#read(node, question, readWith(readAnchor), requester),
+      ])
+      return isRefusal(anchor) ? anchor : { height, anchor }
     }, requester)
     return isRefusal(stated) ? stated : agreedAnchor(stated)
   }
