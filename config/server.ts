@@ -145,7 +145,7 @@ export const server = {
     default: 2000,
     min: 0,
     max: 3_600_000,
-    why: 'Time between blocks of the embedded node; 0 mines on demand only (/mine).',
+    why: 'Time between blocks of the embedded node, longer while nobody needs any; 0 mines on demand only (/mine).',
   }),
   devnetReplayPath: maybeText({
     env: 'DEVNET_REPLAY_PATH',

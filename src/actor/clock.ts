@@ -146,7 +146,7 @@ class GridTimer implements Timer {
 
 /**
  * Milliseconds to a second of this thread's grid: `ms`, and up to a second more. For work that is repeated while there is nothing
- * to do, so that it wakes the thread together with other timers.
+ * to do, so that it wakes the thread together with other timers. What shall come each second takes a little less as its period.
  */
 export function toGrid(ms: number): number {
   const nowMs = performance.now()

@@ -53,6 +53,8 @@ export interface GrowingLayer extends BaseLayer {
   mint(address: string, winston: bigint): bigint
   /** Mines blocks; returns the new tip. */
   mine(blocks: number): NodeRecord
+  /** Whether nothing waits for a block, and nobody needs more of them: all that was mined is as deep as anybody wants. */
+  isAtRest(): boolean
   /** Replaces the last `depth` blocks; returns the new tip. */
   fork(depth: number, options?: ForkOptions): NodeRecord
 }

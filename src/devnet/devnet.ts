@@ -9,16 +9,36 @@ import { LiveLayer } from './live.js'
 import { ReplayLayer } from './replay.js'
 import { serveChain } from './server.js'
 
-/** Mines a block now and then. Where the disk takes none, the chain stands still until it does. */
+/** A chain at rest makes one block in so many intervals, where that is no longer than `restMs`. */
+const restIntervals = 15
+const restMs = 30_000
+
+/**
+ * Mines a block in each interval. A chain at rest gets fewer: each block costs all that follow the chain a fetch and a commit.
+ * Where the disk takes none, the chain stands still until it does.
+ */
 class Miner {
   #isRefused = false
+  #passed = 0
+  readonly #restIntervals: number
 
   constructor(
     private readonly layer: GrowingLayer,
     private readonly logger: Pick<Log, 'error' | 'info'>,
-  ) {}
+    blockMs: number,
+  ) {
+    this.#restIntervals = Math.min(restIntervals, Math.max(1, Math.floor(restMs / blockMs)))
+  }
 
-  mine(): void {
+  /** An interval is over. */
+  turn(): void {
+    this.#passed += 1
+    if (this.#passed < this.#restIntervals && this.layer.isAtRest()) return
+    this.#passed = 0
+    this.#mine()
+  }
+
+  #mine(): void {
     try {
       this.layer.mine(1)
       if (this.#isRefused) this.logger.info({}, 'the disk of the node takes blocks again')
@@ -47,20 +67,21 @@ export class Devnet {
     this.#timer = timer
   }
 
-  /** Rejects where the folder or the port cannot be had. */
+  /** `onChanged` is called after each change of the chain. Rejects where the folder or the port cannot be had. */
   static async start(
     options: DevnetOptions,
     clock: Clock = systemClock,
     logger: Pick<Log, 'error' | 'info'> = silentLog,
+    onChanged: () => void = () => undefined,
   ): Promise<Devnet> {
     if (options.replayPath !== undefined) {
       return new Devnet(await serveChain(new ReplayLayer(options.replayPath), options.host, options.port))
     }
     const store = new ChainStore(options.dataPath)
-    const live = new LiveLayer(store, options, clock)
+    const live = new LiveLayer(store, options, clock, onChanged)
     const listening = await serveChain(live, options.host, options.port)
-    const miner = new Miner(live, logger)
-    const timer = options.blockMs > 0 ? clock.every(options.blockMs, () => miner.mine()) : undefined
+    const miner = new Miner(live, logger, options.blockMs)
+    const timer = options.blockMs > 0 ? clock.every(options.blockMs, () => miner.turn()) : undefined
     return new Devnet(listening, store, live, timer)
   }
 

@@ -14,22 +14,38 @@ import { objection } from './transaction-objection.js'
 const usualWeaveStart = 151_066_495_197_430
 /** Transactions that may wait; one more is answered 503. */
 const poolMax = 10_000
+/**
+ * Empty blocks after which a chain is at rest: those in which an anchor holds, and as many again as the deepest fork and as any
+ * reader waits for, with some to spare.
+ */
+const restBlocks = 200
 
 /** A chain that grows here: accepts or refuses what is posted, and answers from its store. One per store. */
 export class LiveLayer implements GrowingLayer {
   readonly #store: ChainStore
   readonly #clock: Clock
   readonly #winstonPerByte: bigint
+  readonly #onChanged: () => void
   /** Winston that waiting transactions will take, by owner; follows the pool. */
   #waitingWinston = new Map<string, bigint>()
   #waitingCount = 0
+  /** Blocks in a row without a transaction, up to the tip; only as far as `restBlocks`. */
+  #emptyBlocks: number
 
-  constructor(store: ChainStore, options: DevnetOptions, clock: Clock) {
+  /** `onChanged` is called after each change of the chain: not for what waits for a block. */
+  constructor(
+    store: ChainStore,
+    options: DevnetOptions,
+    clock: Clock,
+    onChanged: () => void = () => undefined,
+  ) {
     this.#store = store
+    this.#onChanged = onChanged
     this.#clock = clock
     this.#winstonPerByte = options.winstonPerByte ?? usualWinstonPerByte
     begin(store, options.weaveStartBytes ?? usualWeaveStart, this.#seconds())
     this.#countPool()
+    this.#emptyBlocks = emptyBlocks(store)
   }
 
   submit(json: unknown): PostReply {
@@ -79,18 +95,28 @@ export class LiveLayer implements GrowingLayer {
 
   mine(blocks: number): NodeBlockHeader {
     try {
-      let tip: NodeBlockHeader | undefined
-      for (let left = Math.max(blocks, 1); left > 0; left -= 1) tip = mine(this.#store, this.#seconds())
-      return tip ?? this.#tip()
+      let tip = this.#tip()
+      for (let left = Math.max(blocks, 1); left > 0; left -= 1) {
+        tip = mine(this.#store, this.#seconds())
+        this.#emptyBlocks = tip.txs.length === 0 ? this.#emptyBlocks + 1 : 0
+      }
+      return tip
     } finally {
       // The disk may have taken some of them only.
       this.#countPool()
+      this.#onChanged()
     }
   }
 
   fork(depth: number, options: ForkOptions = {}): NodeBlockHeader {
     unwind(this.#store, depth, options.transactions ?? 'again')
+    // Whose transactions are lost waits for blocks to see it.
+    this.#emptyBlocks = 0
     return this.mine(options.blocks ?? depth + 1)
+  }
+
+  isAtRest(): boolean {
+    return this.#waitingCount === 0 && this.#emptyBlocks >= restBlocks
   }
 
   info(): NodeRecord {
@@ -205,4 +231,14 @@ export class LiveLayer implements GrowingLayer {
   #seconds(): number {
     return Math.floor(this.#clock.now() / 1000)
   }
+}
+
+/** Empty blocks in a row up to the tip, at most `restBlocks`; as many, too, on a chain that never had a transaction. */
+function emptyBlocks(store: ChainStore): number {
+  let count = 0
+  for (const hash of store.lastHashes(restBlocks)) {
+    if ((store.blocks.get(hash)?.header.txs.length ?? 0) > 0) return count
+    count += 1
+  }
+  return store.transactions.from(undefined, 1).length === 0 ? restBlocks : count
 }

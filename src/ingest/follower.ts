@@ -1,4 +1,5 @@
-import { type Clock, pause } from '../actor/clock.js'
+import type { BlockNews } from '../actor/block-news.js'
+import { type Clock, pause, toGrid } from '../actor/clock.js'
 import type { Log } from '../actor/log.js'
 import type { Tip } from '../actor/shared.js'
 import type { Chain } from '../chain/chain.js'
@@ -28,6 +29,8 @@ export interface FollowerParts {
   readonly pace: ImportPace
   /** New bundles or gaps are on their agendas, and their blocks in the index. */
   readonly onImported: () => void
+  /** Calls what it is given whenever the chain of the node has changed; absent: nobody says so, and the node is polled. */
+  readonly blockNews?: (heard: () => void) => BlockNews
   readonly clock: Clock
   readonly log: Log
 }
@@ -35,6 +38,8 @@ export interface FollowerParts {
 /** One message to the keeper holds so many blocks or transactions, then it is sent. */
 const batchMax = { blocks: 50, transactions: 1000 }
 const retryMs = { first: 500, max: 15_000 }
+/** Pauses from here on end at a second of the thread's timers. */
+const gridFromMs = 750
 
 type Question = 'tip' | 'block'
 
@@ -46,6 +51,10 @@ export class Follower {
   #batch: BroughtBlock[] = []
   readonly #failures: Record<Question, number> = { tip: 0, block: 0 }
   readonly #abort = new AbortController()
+  readonly #news: BlockNews | undefined
+  #heardCount = 0
+  /** Aborted to end a pause. */
+  #pausing = new AbortController()
   #running: Promise<void> = Promise.resolve()
 
   constructor(
@@ -53,6 +62,7 @@ export class Follower {
     private readonly rules: FollowRules,
   ) {
     this.#state = { top: undefined, tip: undefined, search: undefined, haltedMs: undefined, notBeforeMs: 0 }
+    this.#news = parts.blockNews?.(() => this.#heard())
   }
 
   /** Goes on from where the index ends. Rejects where the catalog is lost: the thread must end. */
@@ -64,6 +74,8 @@ export class Follower {
   /** Resolves when nothing is under way any more. */
   async stop(): Promise<void> {
     this.#abort.abort()
+    this.#pausing.abort()
+    this.#news?.close()
     this.parts.supply.clear()
     await this.#running.catch(() => 'handled by the caller of run')
   }
@@ -98,12 +110,25 @@ export class Follower {
       case 'wait': {
         this.#publishState()
         // A timer may fire a part of a millisecond early, and would be set once more for that.
-        return pause(
-          Math.max(Math.ceil(step.untilMs - this.parts.clock.monotonic()), 0) + 1,
-          this.#abort.signal,
-        )
+        const ms = Math.max(Math.ceil(step.untilMs - this.parts.clock.monotonic()), 0) + 1
+        return this.#pause(ms >= gridFromMs ? toGrid(ms) : ms)
       }
     }
+  }
+
+  /** After a failure it lasts as long as it should: news do not end it. */
+  async #pause(ms: number): Promise<void> {
+    if (this.#abort.signal.aborted) return
+    await pause(ms, this.#pausing.signal)
+    if (this.#pausing.signal.aborted) this.#pausing = new AbortController()
+  }
+
+  /** The chain has changed: the tip is requested again now, or after what is under way. */
+  #heard(): void {
+    const { tip } = this.#state
+    this.#heardCount += 1
+    if (tip !== undefined) this.#move({ tip: { ...tip, statedMs: Number.NEGATIVE_INFINITY } })
+    if (this.#state.notBeforeMs <= this.parts.clock.monotonic()) this.#pausing.abort()
   }
 
   #sight(): Sight {
@@ -122,11 +147,13 @@ export class Follower {
   }
 
   async #look(): Promise<void> {
+    const heard = this.#heardCount
     const info = await this.parts.chain.info({ signal: this.#abort.signal })
     if (isRefusal(info)) return this.#failed('tip', 'no base-layer node answers', info)
     this.#succeeded('tip')
     this.parts.tip.move(info.height)
-    const statedMs = this.parts.clock.monotonic()
+    // What the node answered may be older than news that came meanwhile.
+    const statedMs = heard === this.#heardCount ? this.parts.clock.monotonic() : Number.NEGATIVE_INFINITY
     this.#move({ tip: { height: info.height, id: info.current, statedMs } })
   }
 

@@ -3,6 +3,7 @@ import type { ChainOptions } from '../chain/remote-chain-options.js'
 import type { ChunkOptions } from '../source/roots/chain-sources.js'
 import type { LocationLimits } from '../source/roots/item-location.js'
 import type { SharedSegments } from '../store/segments/segment-marks.js'
+import type { FollowerParts } from './follower.js'
 import type { MempoolOptions } from './mempool.js'
 import type { FollowRules } from './next-step.js'
 import type { UnbundlerOptions } from './unbundler.js'
@@ -34,6 +35,8 @@ export interface IngestParts {
   readonly chunks: ChunkOptions
   readonly location: LocationLimits
   readonly follow: FollowRules
+  /** As in `FollowerParts`. */
+  readonly blockNews?: FollowerParts['blockNews']
   /** Blocks requested ahead. */
   readonly blocksAhead: number
   /** Headers of transactions on the way at once. */

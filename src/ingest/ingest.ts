@@ -196,7 +196,10 @@ function followers(
   const { start } = given.follow
   const supply = (): Supply => new Supply(chain, given.blocksAhead, given.headersAtOnce)
   const pace = new ImportPace(following, meters, clock, log)
-  const follower = new Follower({ ...parts, supply: supply(), tip: new Tip(given.tip), pace }, given.follow)
+  const { tip: shared, blockNews, follow } = given
+  const tip = new Tip(shared)
+  const news = blockNews === undefined ? {} : { blockNews }
+  const follower = new Follower({ ...parts, ...news, supply: supply(), tip, pace }, follow)
   const first = 'height' in start ? start.height : undefined
   return [follower, new Backfill({ ...parts, supply: supply() }, first)]
 }

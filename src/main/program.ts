@@ -16,6 +16,7 @@ import { boundSockets, socketUsage } from '../http/listen.js'
 import { SocketWatch } from '../http/socket-watch.js'
 import { shareDiskErrors } from '../store/disk-errors.js'
 import { needsSwarm } from '../threads/bands-options.js'
+import { isEmbedded } from '../threads/chain-options.js'
 import { folders } from '../threads/folders.js'
 import { isSeeding } from '../threads/host-names.js'
 import type { Descriptors } from '../threads/resources.js'
@@ -66,7 +67,7 @@ export async function startProgram(given: Config, log: Log, end: AbortSignal): P
   const { server } = config
   const network = networkOf(config)
   const readiness = new Readiness(shared.readiness)
-  const embedded = server.network === 'devnet' && server.trustedNodeUrls === undefined
+  const embedded = isEmbedded(config)
   const threads = threadsOf(config, shared, log)
   const nodes = (): readonly string[] => (embedded ? [devnetUrl(threads)] : network.nodes)
   const tls = tlsOf(config, shared, threads, log)

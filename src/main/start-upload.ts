@@ -2,6 +2,7 @@ import type { MessagePort } from 'node:worker_threads'
 import type { Config } from '../../config/read.js'
 import { runningServices, servicePorts } from '../../config/services.js'
 import type { Part } from '../actor/supervise.js'
+import { isEmbedded } from '../threads/chain-options.js'
 import { folders } from '../threads/folders.js'
 import type { SharedMemory } from '../threads/shared-memory.js'
 import { settingsOf } from '../threads/thread-settings.js'
@@ -100,9 +101,4 @@ export function uploadServiceOf(
       ...secure.urls('uploadHttps'),
     }),
   }
-}
-
-/** Whether the chain is one of this program, where coins cost nothing. */
-function isEmbedded({ server }: Config): boolean {
-  return server.network === 'devnet' && server.trustedNodeUrls === undefined
 }

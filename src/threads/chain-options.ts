@@ -2,6 +2,11 @@ import type { ChainOptions, ChunkGateways } from '../chain/remote-chain-options.
 import { otherCalls } from './resources.js'
 import type { Settings } from './thread-settings.js'
 
+/** Whether the node of the chain runs in this program: coins cost nothing there, and it sends news of blocks. */
+export function isEmbedded({ server }: Settings<'server'>): boolean {
+  return server.network === 'devnet' && server.trustedNodeUrls === undefined
+}
+
 /** How nodes are queried. */
 export function chainOptions(
   nodes: readonly string[],

@@ -1,8 +1,9 @@
 import type { MessagePort } from 'node:worker_threads'
+import { hearsBlockNews } from '../actor/block-news.js'
 import { type IngestParts, ingestDefaults } from '../ingest/ingest-parts.js'
 import type { WebhookOptions } from '../ingest/webhooks.js'
 import { sourceDefaults } from '../source/source-defaults.js'
-import { chainOptions } from './chain-options.js'
+import { chainOptions, isEmbedded } from './chain-options.js'
 import { folders } from './folders.js'
 import { openingRules } from './opening-rules.js'
 import type { SharedMemory } from './shared-memory.js'
@@ -20,8 +21,11 @@ export interface IngestGiven {
   readonly webhooks?: WebhookOptions
 }
 
-/** How often the tip of a node is polled; blocks come each two minutes, on devnet each two seconds. */
-const pollMs = { mainnet: 15_000, devnet: 1000 }
+/**
+ * After an answer the tip of a node is polled again so much later, and then at a full second of the thread's timers. Blocks come
+ * each two minutes, on devnet each two seconds; the embedded node sends news of them.
+ */
+const pollMs = { mainnet: 14_900, devnet: 900, embedded: 14_900 }
 
 /** A new index of the public network begins so many blocks before the tip: enough to follow a fork. */
 const blocksBeforeTip = 50
@@ -50,9 +54,10 @@ export function ingestParts({ settings, memory, nodes, webhooks: receivers }: In
       start: startOf(settings),
       stopHeight: indexing.stopHeight ?? Number.MAX_SAFE_INTEGER,
       forkDepthMax: indexing.forkDepthMax,
-      pollMs: pollMs[server.network],
+      pollMs: pollMs[isEmbedded(settings) ? 'embedded' : server.network],
       haltedMs: ingestDefaults.haltedMs,
     },
+    ...(isEmbedded(settings) ? { blockNews: hearsBlockNews } : {}),
     blocksAhead: indexing.prefetch,
     unbundle: {
       ...ingestDefaults.unbundle,

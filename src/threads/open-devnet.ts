@@ -1,3 +1,4 @@
+import { sendsBlockNews } from '../actor/block-news.js'
 import { claimFolder } from '../actor/claim.js'
 import { systemClock } from '../actor/clock.js'
 import { createLog } from '../actor/log.js'
@@ -12,13 +13,15 @@ export async function openDevnet({ options }: { readonly options: DevnetOptions 
   if (replayPath === undefined) makeFolder(dataPath)
   // The chain is the thread's own: `sluice devnet` and a program with an embedded node may be given the same folder.
   const claim = replayPath === undefined ? await claimFolder(dataPath) : undefined
-  const devnet = await Devnet.start(options, systemClock, createLog('info', 'devnet'))
+  const news = sendsBlockNews()
+  const devnet = await Devnet.start(options, systemClock, createLog('info', 'devnet'), news.send)
   return {
     ready: { url: devnet.url },
     // Nothing else keeps the thread alive once the node is down.
     endsItself: true,
     async close() {
       await devnet.stop()
+      news.close()
       await claim?.release()
     },
   }

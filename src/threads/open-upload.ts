@@ -1,3 +1,4 @@
+import { hearsBlockNews } from '../actor/block-news.js'
 import { systemClock, withinTime } from '../actor/clock.js'
 import { createLog } from '../actor/log.js'
 import { addressOf } from '../actor/mailbox-address.js'
@@ -17,6 +18,7 @@ import { serviceMetricsRoutes } from '../routes/service-metrics.js'
 import { serviceHost } from '../serving/service-host.js'
 import { Bundles, unseenWarnings } from '../upload/bundling/bundle-records.js'
 import { Bundler } from '../upload/bundling/bundler.js'
+import type { Height } from '../upload/intake/height.js'
 import { announceLogged } from '../upload/news/read-announcement.js'
 import { Sandbox } from '../upload/news/upload-sandbox.js'
 import { uploadSecret } from '../upload/parts/upload-secret.js'
@@ -27,7 +29,7 @@ import { serviceInfo, servicePage } from '../upload/routes/service-page.js'
 import { uploadPage } from '../upload/routes/upload-page.js'
 import { uploadParameters, uploadShapes } from '../upload/routes/upload-shapes.js'
 import { UploadsDesk } from '../upload/uploads-desk.js'
-import { chainOptions } from './chain-options.js'
+import { chainOptions, isEmbedded } from './chain-options.js'
 import { clientsOf, paceOf } from './client-options.js'
 import { itemKeyPath } from './key-paths.js'
 import { openSharedParts, type SharedParts } from './open-shared-parts.js'
@@ -67,6 +69,12 @@ interface UploadParts {
   readonly shared: SharedParts | undefined
 }
 
+/** Follows the height of the chain. */
+function startHeight(height: Height, settings: UploadGiven['settings']): Promise<void> {
+  if (isEmbedded(settings)) return height.start(15_000, hearsBlockNews)
+  return height.start(settings.server.network === 'devnet' ? 2000 : 15_000)
+}
+
 /** The upload service: its sockets, the log of accepted items, and what becomes of them. */
 export async function openUpload(given: UploadGiven): Promise<OpenThread> {
   const { settings, mintAt } = given
@@ -79,7 +87,7 @@ export async function openUpload(given: UploadGiven): Promise<OpenThread> {
   const { intake, announcer, openSales, height, credits } = accepting
   const { closing } = tools
   const logFolder = uploadFolders(settings).log
-  await height.start(server.network === 'devnet' ? 2000 : 15_000)
+  await startHeight(height, settings)
   announceLogged(records.lost, logFolder, announcer)
   const parts: UploadParts = {
     given,

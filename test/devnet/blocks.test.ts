@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { systemClock } from '../../src/actor/clock.js'
+import { type Clock, systemClock } from '../../src/actor/clock.js'
 import { RemoteChain } from '../../src/chain/remote-chain.js'
+import { Devnet } from '../../src/devnet/devnet.js'
 import { parseId } from '../../src/format/id.js'
 import { isRefusal, type Refusal } from '../../src/format/refusal.js'
 import { patient } from '../chain/hostile.js'
-import { devnetOf, jsonOf, payerOf, signed } from './posting.js'
+import { devnetOf, folderOf, jsonOf, payerOf, signed } from './posting.js'
 
 /** The value that a call was meant to bring. */
 async function must<T>(call: Promise<T | Refusal>): Promise<T> {
@@ -115,4 +116,35 @@ t.test('blocks come by themselves where an interval is set', async (t) => {
   let height = 0
   while (height < 3) height = Number(await (await fetch(`${devnet.url}/height`)).text())
   t.ok(height >= 3)
+})
+
+t.test('a chain that nobody uses makes fewer blocks, until something is posted', async (t) => {
+  let turn = (): void => undefined
+  const clock: Clock = {
+    ...systemClock,
+    every(_, act) {
+      turn = act
+      return { cancel: () => undefined }
+    },
+  }
+  const options = { host: '127.0.0.1', port: 0, dataPath: folderOf(t), blockMs: 2000 }
+  const heights = async (intervals: number): Promise<number> => {
+    const { height: before } = await jsonOf<{ height: number }>(devnet.url)
+    for (let n = 0; n < intervals; n += 1) turn()
+    return (await jsonOf<{ height: number }>(devnet.url)).height - before
+  }
+  let devnet = await Devnet.start(options, clock)
+  t.teardown(() => devnet.stop())
+  t.equal(await heights(30), 2, 'one in 30 s on a new chain')
+  const payer = await payerOf(devnet)
+  const gift = { target: randomBytes(32).toString('base64url'), quantity: '1' }
+  t.match(devnet.submit((await signed(payer, gift)).toJSON()), { status: 200 })
+  t.equal(await heights(1), 1, 'what waits has its block at the next interval')
+  t.equal(await heights(60), 60, 'and becomes deep as usual')
+  await devnet.stop()
+  devnet = await Devnet.start(options, clock)
+  t.equal(await heights(100), 100, 'over a restart, too')
+  t.equal(await heights(70), 40 + 2, 'then the chain is at rest again')
+  devnet.fork(3)
+  t.equal(await heights(30), 30, 'who lost something by a fork waits for blocks')
 })

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { pause } from '../../src/actor/clock.js'
+import { pause, systemClock } from '../../src/actor/clock.js'
+import { silentLog } from '../../src/actor/log.js'
 import { Generations } from '../../src/catalog/generations.js'
+import { Devnet } from '../../src/devnet/devnet.js'
 import { type Id, idBytes } from '../../src/format/id.js'
 import { eventually } from '../eventually.js'
 import { folder, house, orders } from './house.js'
@@ -158,4 +160,43 @@ t.test('a lower first height on a later start fills the index below, with its bu
   t.same(third.check().problems, [])
   t.same(third.dump(), await rebuilt(t, devnet), 'as if it had begun there')
   t.ok(items.every((id) => third.index.row(idBytes(id)) !== undefined))
+})
+
+t.test('a node that sends news of its blocks is followed without polling', async (t) => {
+  let heard = (): void => undefined
+  const devnet = await Devnet.start(
+    { host: '127.0.0.1', port: 0, blockMs: 0, dataPath: folder(t) },
+    systemClock,
+    silentLog,
+    () => heard(),
+  )
+  t.teardown(() => devnet.stop())
+  let isClosed = false
+  const on = house(t, devnet.url, {
+    follow: { start: { height: 0 }, stopHeight: 1e9, forkDepthMax: 18, pollMs: 3_600_000, haltedMs: 100 },
+    blockNews: (act) => {
+      heard = act
+      return {
+        close: () => {
+          isClosed = true
+        },
+      }
+    },
+  })
+  await settled(on, devnet)
+  for (const blocks of [1, 2, 3, 20]) {
+    devnet.mine(blocks)
+    await settled(on, devnet)
+  }
+  devnet.fork(5)
+  await settled(on, devnet)
+  // News come while what was heard of before is under way.
+  for (let n = 0; n < 50; n += 1) {
+    devnet.mine(1)
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await settled(on, devnet)
+  t.equal(on.following.height, 77)
+  await on.stop()
+  t.ok(isClosed)
 })

@@ -189,6 +189,44 @@ t.test('a chain that answers slowly is asked one question at a time', async (t) 
   t.equal(most, 1)
 })
 
+t.test('a height is requested once more where news come while a node answers', async (t) => {
+  const uploads = new Uploads(diskOf(t).environment)
+  const closing = new AbortController()
+  let heard = (): void => undefined
+  let [now, open, requests] = [7, 0, 0]
+  const chain = {
+    height: async () => {
+      const answer = now
+      requests += 1
+      open += 1
+      t.equal(open, 1, 'one question at a time')
+      await pause(10)
+      open -= 1
+      return answer
+    },
+  }
+  let isClosed = false
+  const height = new Height(chain, uploads, systemClock, closing.signal, silentLog)
+  await height.start(3_600_000, (act) => {
+    heard = act
+    return {
+      close: () => {
+        isClosed = true
+      },
+    }
+  })
+  t.equal(height.known, 7)
+  now = 8
+  heard()
+  now = 9
+  heard()
+  heard()
+  await eventually('the height of the last news', () => height.known === 9)
+  t.equal(requests, 3)
+  closing.abort()
+  t.ok(isClosed)
+})
+
 /** The service on a disk. All items are free. */
 function serviceOn(disk: FailingDisk, closing: AbortSignal, clock: Clock = systemClock): ItemIntake {
   const uploads = new Uploads(disk.environment)

@@ -1,3 +1,4 @@
+import type { BlockNews } from '../../actor/block-news.js'
 import type { Clock, Timer } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import type { Chain } from '../../chain/chain.js'
@@ -11,6 +12,7 @@ const word = 'height'
 export class Height {
   #known: number | undefined
   #isAsking = false
+  #isOutdated = false
   #isKeeping = false
   #timer: Timer | undefined
 
@@ -29,8 +31,13 @@ export class Height {
     return this.#known
   }
 
-  /** Asks at once, and each `everyMs` from then on. Resolves when the first answer is here, or did not come. */
-  async start(everyMs: number): Promise<void> {
+  /**
+   * Asks at once, each `everyMs` from then on, and at each of the `news` that the chain has changed. Resolves when the first
+   * answer is here, or did not come.
+   */
+  async start(everyMs: number, news?: (heard: () => void) => BlockNews): Promise<void> {
+    const heard = news?.(() => this.#hear())
+    this.closing.addEventListener('abort', () => heard?.close())
     await this.#ask()
     if (this.closing.aborted) return
     this.#timer = this.clock.every(everyMs, () => void this.#ask())
@@ -41,8 +48,20 @@ export class Height {
   async #ask(): Promise<void> {
     if (this.#isAsking) return
     this.#isAsking = true
-    const height = await this.chain.height({ signal: this.closing })
+    this.#isOutdated = false
+    await this.#look()
     this.#isAsking = false
+    if (this.#isOutdated) void this.#ask()
+  }
+
+  /** What a node answers meanwhile may be older than the news. */
+  #hear(): void {
+    this.#isOutdated = true
+    void this.#ask()
+  }
+
+  async #look(): Promise<void> {
+    const height = await this.chain.height({ signal: this.closing })
     if (isRefusal(height) || this.closing.aborted || height === this.#known) return
     this.#known = height
     // Not awaited: a start on a full disk must not wait for room.
