@@ -155,9 +155,12 @@ export const commitTriesMax = 100
 
 /** Codes of sockets and of PostgreSQL's client. */
 const lostShape =
-  /^(?:CONNECTION_\w+|CONNECT_TIMEOUT|ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH)$/
-/** SQLSTATEs: connection, resources, the server stops or starts, read-only. */
-const refusedShape = /^(?:08\w{3}|53\w{3}|57P\d\d|25006)$/
+  /^(?:CONNECTION_\w+|CONNECT_TIMEOUT|ECONN\w+|EPIPE|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|E(?:HOST|NET)\w+)$/
+/**
+ * SQLSTATEs: connection, read-only and ended transactions, credentials, no such database, conflicts and locks, rights, resources,
+ * an operator, the server stops or starts, its system.
+ */
+const refusedShape = /^(?:08\w{3}|25006|25P0[23]|28\w{3}|3D000|40\w{3}|42501|53\w{3}|55P03|57\w{3}|58\w{3})$/
 
 /** True where the store could not be reached or does not write now: a later request may succeed. */
 export function isLedgerGone(error: unknown): boolean {

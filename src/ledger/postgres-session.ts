@@ -1,4 +1,4 @@
-import { type ClientBase, Pool, type QueryResultRow } from 'pg'
+import { type ClientBase, Pool, type PoolClient, type QueryResultRow } from 'pg'
 
 /** A statement that is prepared once for each connection, under its name. */
 export interface PreparedStatement {
@@ -25,6 +25,11 @@ const lostWords =
 export function postgresFault(error: unknown): unknown {
   if (!(error instanceof Error) || 'code' in error || !lostWords.test(error.message)) return error
   return Object.assign(error, { code: 'CONNECTION_CLOSED' })
+}
+
+/** A connection that cannot be made, whatever the server or TLS states as the reason, is a database that is away. */
+function connectFault(error: unknown): unknown {
+  return error instanceof Error ? Object.assign(error, { code: 'CONNECTION_CLOSED' }) : error
 }
 
 /** What a client wrote was refused (SQLSTATE class 22): that says nothing about the database. */
@@ -70,14 +75,30 @@ export class PostgresSessions {
     // this event is emitted, and the pool makes another connection.
     this.#pool.on('error', () => undefined)
     this.#pool.on('connect', (client) => client.on('error', () => undefined))
-    this.ask = asking(this.#pool as unknown as Pick<ClientBase, 'query'>)
+    this.ask = async (statement, values) => {
+      const client = await this.#connected()
+      try {
+        const rows = await asking(client)(statement, values)
+        client.release()
+        return rows as never
+      } catch (error) {
+        client.release(true)
+        throw error
+      }
+    }
+  }
+
+  async #connected(): Promise<PoolClient> {
+    try {
+      return await this.#pool.connect()
+    } catch (error) {
+      throw connectFault(error)
+    }
   }
 
   /** Runs `act` between `begin` and COMMIT, on one connection; ROLLBACK where it rejects. */
   async transaction<T>(begin: string, act: (ask: AskDatabase) => Promise<T>): Promise<T> {
-    const client = await this.#pool.connect().catch((error: unknown) => {
-      throw postgresFault(error)
-    })
+    const client = await this.#connected()
     const ask = asking(client)
     try {
       await ask(begin)

@@ -6,8 +6,9 @@ import { Client } from 'pg'
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
 import { headKey } from '../../src/ledger/head-key.js'
-import { isRejected } from '../../src/ledger/ledger-port.js'
+import { isLedgerGone, isRejected } from '../../src/ledger/ledger-port.js'
 import { PostgresLedger } from '../../src/ledger/postgres.js'
+import { PostgresSessions } from '../../src/ledger/postgres-session.js'
 import { postgresFolder, startPostgres } from '../engines/postgres-server.js'
 import { random } from '../property.js'
 
@@ -62,6 +63,43 @@ t.test(
         t.strictSame([faults, transfers], [[], ledgers.length * ids.length])
         await ledger.close()
       }
+    })
+
+    t.test('a server that lets nobody in, or ends a statement, is away', async (t) => {
+      const url = await server.database('closed')
+      const fault = async (address: string, what: string): Promise<unknown> => {
+        const sessions = new PostgresSessions(address, 1, 5000)
+        const error = await sessions.ask(what).catch((reason: unknown) => reason)
+        await sessions.close()
+        return error
+      }
+      const operator = new Client({ connectionString: url })
+      await operator.connect()
+      await operator.query('CREATE ROLE guest')
+      const at = (change: (one: URL) => void): string => {
+        const changed = new URL(url)
+        change(changed)
+        return changed.href
+      }
+      const faults = {
+        'a role that may not log in': await fault(
+          at((one) => Object.assign(one, { username: 'guest' })),
+          'SELECT 1',
+        ),
+        'no such database': await fault(
+          at((one) => Object.assign(one, { pathname: '/none' })),
+          'SELECT 1',
+        ),
+        'no TLS there': await fault(
+          at((one) => one.searchParams.set('sslmode', 'require')),
+          'SELECT 1',
+        ),
+        'an ended statement': await fault(url, 'SELECT pg_cancel_backend(pg_backend_pid()), pg_sleep(5)'),
+        'no right': await fault(url, 'SET ROLE guest; SELECT * FROM pg_authid'),
+      }
+      for (const [what, error] of Object.entries(faults)) t.ok(isLedgerGone(error), `${what}: ${error}`)
+      t.notOk(isLedgerGone(await fault(url, 'SELECT 1 FROM none')), 'a bug is none')
+      await operator.end()
     })
 
     t.test('connections that are cut before a COMMIT, and behind it: each order happens once', async (t) => {
