@@ -153,16 +153,20 @@ export class Bundles {
   }
 
   /**
-   * It will never be mined: its items wait for another. Returns how many have failed too often, and are given up. `counts`: false
-   * where the reason cannot be the items.
+   * It will never be mined: its items wait for another. Returns how many have failed too often, and are given up, and the items
+   * that are left to another machine, whose bytes are not needed here any more. `counts`: false where the reason cannot be the
+   * items.
    */
-  drop(record: BundleRecord, reason: string, counts = true): number {
+  drop(record: BundleRecord, reason: string, counts = true): { givenUp: number; left: AcceptedItem[] } {
     let givenUp = 0
+    const items = this.#itemsOf(record)
+    const left = items.filter(({ isTakenOver, released }) => isTakenOver === true && released !== true)
     this.#write({ ...record, state: 'dropped', reason }, () => {
-      for (const item of this.#itemsOf(record)) {
+      for (const item of items) {
         const { bundle: _, offset: __, permanent: ___, ...freed } = item
         const failures = (item.failures ?? 0) + (counts ? 1 : 0)
-        if (counts && failures >= failuresMax) {
+        if (item.isTakenOver === true) this.uploads.leave(freed)
+        else if (counts && failures >= failuresMax) {
           this.uploads.put({ ...freed, failures, reason })
           givenUp += 1
         } else {
@@ -171,7 +175,7 @@ export class Bundles {
         }
       }
     })
-    return givenUp
+    return { givenUp, left }
   }
 
   /** It is deep enough in the chain. Returns how many items it has. */

@@ -211,7 +211,8 @@ export class Bundler {
   }
 
   #drop(bundle: BundleRecord, reason: string, counts = !this.#isPoor): undefined {
-    const givenUp = this.parts.bundles.drop(bundle, reason, counts)
+    const { givenUp, left } = this.parts.bundles.drop(bundle, reason, counts)
+    for (const { place } of left) this.parts.itemLog.release(place)
     this.parts.logger.error({ bundle: bundle.id, reason }, 'a bundle was dropped: its items are packed again')
     this.#trees.delete(bundle.id)
     this.#seeded.forget(bundle.id)

@@ -75,11 +75,20 @@ export interface AcceptedItem extends Omit<LoggedUpload, 'free'> {
   readonly permanent?: number
   /** Its bytes are not kept here any more. */
   readonly released?: true
+  /** Another machine has accepted it, too. When its bundle here comes to nothing, that machine posts it (`leave`). */
+  readonly isTakenOver?: true
 }
 
 /** A sandbox kept it for its time: nothing of it is here or in a block any more, and it may be uploaded anew. */
 export function isGone({ released, permanent, reason }: AcceptedItem): boolean {
   return released === true && permanent === undefined && reason !== undefined
+}
+
+const leftReason = 'Another machine of the cluster has taken it over'
+
+/** It was left to another machine, which may be gone later. */
+export function isLeftElsewhere(item: AcceptedItem): boolean {
+  return isGone(item) && item.reason === leftReason
 }
 
 /** Bundles with it failed too often. It is still kept here, and may be tried again. */
@@ -317,9 +326,15 @@ export class Uploads {
   }
 
   /** Nothing of it is here any more, nor in a block of this service: it may be uploaded anew (`isGone`). */
-  letGo({ stored: _, ...item }: AcceptedItem, reason: string): void {
+  letGo({ stored: _, isTakenOver: __, ...item }: AcceptedItem, reason: string): void {
     this.unqueue(item)
     this.put({ ...item, released: true, reason })
+  }
+
+  /** To the machine that has taken it over. */
+  leave(item: AcceptedItem): void {
+    this.letGo(item, leftReason)
+    if (item.stored !== undefined) this.stored.remove(item.stored, item.id)
   }
 
   /** The object store has it, too. */

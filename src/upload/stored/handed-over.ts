@@ -6,8 +6,9 @@ import { decodeGroupName } from './stored-keys.js'
 /**
  * Leaves the uploads under names that another machine has taken over to that machine. What waits for a bundle is forgotten here:
  * the other machine has accepted it, too, because a paid item is accepted only while its group is held (`StoredUploads.holds`).
- * What is in a bundle of this machine stays: its transaction may be in a block already. Returns ids of these, which no group of
- * this machine has. Nothing may be packed meanwhile. Throws where the disk refuses.
+ * What is in a bundle of this machine stays: its transaction may be in a block already. It is marked, so that a bundle that no
+ * node has is not posted, and leaves its items to that machine. Returns ids of these, which no group of this machine has.
+ * Nothing may be packed meanwhile. Throws where the disk refuses.
  */
 export function handOver(
   uploads: Uploads,
@@ -27,8 +28,9 @@ export function handOver(
     const packed = items.filter(({ bundle }) => bundle !== undefined)
     uploads.environment.write(() => {
       uploads.stored.forget(group)
-      for (const { stored: _, ...item } of packed) uploads.put(item)
-      for (const item of waiting) uploads.letGo(item, 'Another machine of the cluster has taken it over')
+      for (const { stored: _, ...item } of packed) uploads.put({ ...item, isTakenOver: true })
+      // The group is not this machine's to be ended.
+      for (const { stored: _, ...item } of waiting) uploads.leave(item)
     })
     for (const { place } of waiting) itemLog.release(place)
     stay.push(...packed.map(({ id }) => id))

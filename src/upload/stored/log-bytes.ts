@@ -1,36 +1,50 @@
 import { closeSync, openSync, readSync } from 'node:fs'
+import { codeOf } from '../../store/blobs.js'
 import { cutLogError, type LogPlace, logFileName } from '../../store/segments/log-file.js'
 import { recordSlotBytes } from '../../store/segments/segment-record.js'
 
 /**
- * Copies items out of the log, each to its offset. They were written a moment ago, so the kernel has them in memory. Throws the
- * system's error where the disk fails, or a file is cut.
+ * Copies items out of the log, each to its offset. They were written a moment ago, so the kernel has them in memory. Returns the
+ * system's error for each item that cannot be read, by its number: the disk fails, or a file is cut.
  */
 export function readLogInto(
   folder: string,
   items: readonly { readonly place: LogPlace }[],
   offsets: readonly number[],
   into: Uint8Array,
-): void {
+): ReadonlyMap<number, unknown> {
+  const errors = new Map<number, unknown>()
   let [file, handle] = [-1, -1]
+  const close = (): void => {
+    if (handle >= 0) closeSync(handle)
+    file = -1
+    handle = -1
+  }
+  const read = (place: LogPlace, offset: number): void => {
+    if (place.file !== file) {
+      close()
+      handle = openSync(`${folder}/${logFileName(place.file)}`, 'r')
+      file = place.file
+    }
+    for (let at = 0; at < place.sizeBytes; ) {
+      const bytes = readSync(handle, into, offset + at, place.sizeBytes - at, place.offset + at)
+      if (bytes === 0) throw cutLogError(file)
+      at += bytes
+    }
+  }
   try {
-    for (const [index, { place }] of items.entries()) {
-      if (place.file !== file) {
-        if (handle >= 0) closeSync(handle)
-        handle = -1
-        handle = openSync(`${folder}/${logFileName(place.file)}`, 'r')
-        file = place.file
-      }
-      const offset = offsets[index] ?? 0
-      for (let at = 0; at < place.sizeBytes; ) {
-        const read = readSync(handle, into, offset + at, place.sizeBytes - at, place.offset + at)
-        if (read === 0) throw cutLogError(file)
-        at += read
+    for (const [at, { place }] of items.entries()) {
+      try {
+        read(place, offsets[at] ?? 0)
+      } catch (error) {
+        if (codeOf(error) === undefined) throw error
+        errors.set(at, error)
       }
     }
   } finally {
-    if (handle >= 0) closeSync(handle)
+    close()
   }
+  return errors
 }
 
 /** Which places of the log have an item. */

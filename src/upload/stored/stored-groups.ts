@@ -173,35 +173,39 @@ export class StoredGroups {
     return this.#waiting.splice(0, count)
   }
 
+  /** What cannot be read out of the log keeps nothing else from the store. */
   async #putGroup(batch: readonly Waiting[]): Promise<void> {
     this.#firsts.add(batch[0])
-    const outcome = await this.#put(batch.map(({ item }) => item))
+    for (let left = batch; left.length > 0; ) {
+      const outcomes = await this.#put(left.map(({ item }) => item))
+      for (const [at, outcome] of outcomes) left[at]?.done(outcome)
+      left = left.filter((_, at) => !outcomes.has(at))
+    }
     this.#firsts.delete(batch[0])
-    for (const { done } of batch) done(outcome)
   }
 
-  async #put(items: readonly StorableItem[]): Promise<string | Refusal> {
+  /** Outcomes by the number of the item: of all, or of those alone that cannot be read; nothing was put then. */
+  async #put(items: readonly StorableItem[]): Promise<ReadonlyMap<number, string | Refusal>> {
     const head = encodeGroupHead(items, this.parts.secret)
     const totalBytes = items.reduce((sum, { sizeBytes }) => sum + sizeBytes, head.bytes.length)
     const bytes = Buffer.allocUnsafeSlow(totalBytes)
     bytes.set(head.bytes, 0)
-    try {
-      readLogInto(this.parts.logFolder, items, head.offsets, bytes)
-    } catch (error) {
-      if (codeOf(error) === undefined) throw error
-      return diskRefusal(error)
-    }
+    const errors = readLogInto(this.parts.logFolder, items, head.offsets, bytes)
+    if (errors.size > 0) return new Map([...errors].map(([at, error]) => [at, diskRefusal(error)]))
     const content = { sizeBytes: totalBytes, sha256: sha256Of(bytes), bytes: () => [bytes] }
     const { store, keys } = this.parts
     const { signal } = this.#abort
-    return this.#putNamed(head, totalBytes, items, (name) => store.put(keys.group(name), content, { signal }))
+    const put = (name: string): ReturnType<typeof store.put> =>
+      store.put(keys.group(name), content, { signal })
+    const outcome = await this.#putNamed(head, totalBytes, items, put)
+    return new Map(items.map((_, at) => [at, outcome]))
   }
 
   /** An object of its own, in parts where it is long: read from the disk as the store takes it. */
   async #putLarge(item: StorableItem): Promise<string | Refusal> {
     const head = encodeGroupHead([item], this.parts.secret)
     const totalBytes = head.bytes.length + item.sizeBytes
-    if (totalBytes <= partsFromBytes) return this.#put([item])
+    if (totalBytes <= partsFromBytes) return (await this.#put([item])).get(0) ?? behind
     const { largeStore, keys, logFolder } = this.parts
     const { signal } = this.#abort
     let handle: FileHandle | undefined

@@ -5,7 +5,13 @@ import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { ObjectStore } from '../../source/objects/object-store.js'
 import { keysOf } from '../../source/objects/small-objects.js'
 import type { DurableLog } from '../../store/segments/durable-log.js'
-import { type AcceptedItem, isGone, type LoggedUpload, type Uploads } from '../records/uploads.js'
+import {
+  type AcceptedItem,
+  isGone,
+  isLeftElsewhere,
+  type LoggedUpload,
+  type Uploads,
+} from '../records/uploads.js'
 import type { SealedEntry } from './group-format.js'
 import type { GroupReader } from './group-reader.js'
 import type { PlacesSeen } from './log-bytes.js'
@@ -194,8 +200,11 @@ export class StoredRecovery {
     uploads.environment.write(() => {
       for (const { id } of entries) {
         const item = uploads.find(id)
-        if (item !== undefined && item.stored === undefined && item.released !== true)
-          uploads.putStored(item, group)
+        if (item === undefined || item.released === true) continue
+        // Nobody but this machine has it now.
+        const { isTakenOver: _, ...own } = item
+        if (own.stored === undefined) uploads.putStored(own, group)
+        else if (item.isTakenOver === true) uploads.put(own)
       }
     })
     if (entries.length > 0) this.#endUnneeded(group)
@@ -205,7 +214,9 @@ export class StoredRecovery {
   #isUnknown({ id, receivedMs, sale }: LoggedUpload): boolean {
     const known = this.parts.uploads.find(id)
     if (known === undefined) return true
-    return sale === undefined && isGone(known) && known.receivedMs < receivedMs
+    // What was left to another machine comes back when that one is gone, too.
+    const isEarlier = isLeftElsewhere(known) || known.receivedMs < receivedMs
+    return sale === undefined && isGone(known) && isEarlier
   }
 
   #endUnneeded(group: string): void {

@@ -155,12 +155,13 @@ export class StoredUploads {
   }
 
   /**
-   * Whether another machine has taken over one of these items: one list. False where the store does not answer, because a
-   * receipt promises that an item is posted.
+   * Whether another machine has one of these items: one list at most. False where the store is away: receipts promise a post.
    */
   async isTakenOver(items: readonly Id[]): Promise<boolean> {
     const { uploads } = this.parts
-    const taken = await this.#taken(items.map((id) => uploads.find(id)?.stored ?? ''))
+    const found = items.map((id) => uploads.find(id))
+    if (found.some((item) => item?.isTakenOver === true)) return true
+    const taken = await this.#taken(found.map((item) => item?.stored ?? ''))
     return !isRefusal(taken) && taken.size > 0
   }
 
@@ -207,7 +208,8 @@ export class StoredUploads {
     this.#why = 'is closed'
     for (const timer of this.#timers) timer.cancel()
     await this.#writer?.stop()
-    await Promise.all([this.#work, this.#ended.settled(), this.#tending, this.#comparing])
+    await Promise.all([this.#work, this.#ended.settled(), this.#again.settled()])
+    await Promise.all([this.#tending, this.#comparing])
     await this.parts.takeover?.close()
     await this.parts.store.close()
   }
@@ -243,7 +245,7 @@ export class StoredUploads {
       }),
       ...(watch === undefined ? [] : [clock.every(Math.min(tendMs, lookMs), () => this.#tend(watch))]),
     ]
-    if (this.options.isWanted) await this.#again.run()
+    if (this.options.isWanted) this.#again.begin()
   }
 
   /** Why it cannot be used; undefined: it can. */
@@ -367,7 +369,7 @@ export class StoredUploads {
         return diskRefusal(error)
       })
     if (done !== undefined) this.#warn('it is not known whether the object store has all uploads', done)
-    await this.#again.run()
+    this.#again.begin()
   }
 
   /** Whether the name is still this machine's; and the sign that this one is there, where another one wants it. */
@@ -380,7 +382,7 @@ export class StoredUploads {
       this.#why = `belongs to another machine under the name ${node} (CLUSTER_NODE)`
       logger.error({ node }, 'another machine has this name in the object store now: no uploads are accepted')
       for (const timer of this.#timers) timer.cancel()
-      await Promise.all([this.#writer?.stop(), this.#tending])
+      await Promise.all([this.#writer?.stop(), this.#ended.settled(), this.#tending])
       this.#ended.forgetDoubts()
       if (!signal.aborted) this.#work = this.#open()
       return

@@ -6,7 +6,7 @@ import { isRefusal, refuse } from '../../../src/format/refusal.js'
 import type { AcceptedItem } from '../../../src/upload/records/uploads.js'
 import { gatherMs, StoredGroups } from '../../../src/upload/stored/stored-groups.js'
 import { StoredKeys } from '../../../src/upload/stored/stored-keys.js'
-import { madeItem } from '../../conformance/kept-uploads.js'
+import { type MadeItem, madeItem } from '../../conformance/kept-uploads.js'
 import { lastingObjects } from '../../engines/memory-objects.js'
 import { eventually } from '../../eventually.js'
 import { HandClock } from '../../http/hand-clock.js'
@@ -177,6 +177,31 @@ t.test('what the store loses while the machine runs is put there again', async (
   )
   release(machine, items.slice(5))
   await eventually('and nothing else', () => groupsOf(objects).length === 0)
+})
+
+t.test('an item that cannot be read keeps nothing else from the store', async (t) => {
+  const objects = lastingObjects()
+  const machine = await storingMachine(objects, { compareMs: 100 })
+  t.teardown(() => machine.end())
+  const { uploads } = machine
+  const isThere = ({ id }: MadeItem): boolean => {
+    const group = uploads.find(id)?.stored
+    return group !== undefined && objects.objects.has(`p/sluice/uploads/log/${group}`)
+  }
+  const items = Array.from({ length: 20 }, () => madeItem(5000))
+  t.ok((await Promise.all(items.map((item) => machine.accept(item)))).every(Boolean))
+  const [broken, ...others] = items as [MadeItem, ...MadeItem[]]
+  uploads.environment.write(() => {
+    const item = uploads.find(broken.id) as AcceptedItem
+    uploads.put({ ...item, place: { ...item.place, file: 77 } })
+  })
+  for (let times = 0; times < 2; times += 1) {
+    for (const key of groupsOf(objects)) objects.objects.delete(key)
+    await eventually('what can be read is put again', () => others.every(isThere))
+    t.notOk(isThere(broken))
+    t.match(machine.stored.warnings, [/^1 accepted uploads are not in the object store/])
+    t.ok(await machine.accept(madeItem(2000)), 'what arrives is accepted')
+  }
 })
 
 t.test('a machine that gets another name keeps its groups, and removes them', async (t) => {

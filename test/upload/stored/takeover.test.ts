@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { isRefusal, refuse } from '../../../src/format/refusal.js'
+import { type BundleRecord, Bundles } from '../../../src/upload/bundling/bundle-records.js'
+import type { AcceptedItem } from '../../../src/upload/records/uploads.js'
 import { StoredKeys } from '../../../src/upload/stored/stored-keys.js'
 import { Takeovers } from '../../../src/upload/stored/takeovers.js'
 import { madeItem } from '../../conformance/kept-uploads.js'
@@ -90,6 +92,86 @@ t.test('uploads of a machine that is killed are taken over, and it goes on under
   await eventually('groups that are over are removed', () =>
     groupsOf(objects).every((key) => key.endsWith('-one--1')),
   )
+})
+
+t.test('what was packed and not posted is left to the machine that took it over', async (t) => {
+  const objects = lastingObjects()
+  const folder = scratch('packed')
+  const first = await storingMachine(objects, { ...watching('one'), folder })
+  const items = await accepted(t, first, 4)
+  const ids = items.map(({ id }) => id)
+  const [bundle] = ids as [(typeof ids)[0]]
+  const rows = items.slice(0, 3).map(({ id }) => first.uploads.find(id) as AcceptedItem)
+  const record: BundleRecord = {
+    id: bundle,
+    state: 'packed',
+    transaction: {},
+    sizeBytes: 3,
+    items: rows.map(({ id }) => id),
+    anchorHeight: 1,
+    createdMs: 1,
+    attempts: 0,
+    dueMs: 1,
+  }
+  new Bundles(first.uploads.environment, first.uploads).pack(record, rows, [0, 1, 2])
+  await first.end()
+  const rules = watching('two')
+  const second = await storingMachine(objects, rules)
+  rules.gone.add('one')
+  await eventually('all is taken over', () => rules.taken.items === items.length)
+  const again = watching('one')
+  const back = await storingMachine(objects, { ...again, folder })
+  t.teardown(() => back.end())
+  t.equal(await back.stored.isTakenOver(record.items), true, 'also when no group is on the rows any more')
+  const [own] = await accepted(t, back, 1)
+  t.equal(await back.stored.isTakenOver(own ? [own.id] : []), false)
+  // Meanwhile they are kept: the transaction may be in a block.
+  await eventually('they are put under the other name', () =>
+    record.items.every((id) => back.uploads.find(id)?.stored?.endsWith('-one--1') === true),
+  )
+  const { left } = new Bundles(back.uploads.environment, back.uploads).drop(record, 'none has it')
+  t.same(new Set(left.map(({ id }) => id)), new Set(record.items), 'their bytes are needed no more')
+  t.strictSame(waiting(back), own ? [own.id] : [], 'they are not packed again')
+  t.equal(waiting(second).length, items.length)
+  await eventually(
+    'they are removed under the other name',
+    () => groupsOf(objects).filter((key) => key.endsWith('-one--1')).length === 1,
+  )
+  t.ok(
+    groupsOf(objects).some((key) => key.endsWith('-one')),
+    'and what the second has stays',
+  )
+  // It gets them back where the second one is gone.
+  await second.end(true)
+  again.gone.add('two')
+  await eventually('they wait here', () => waiting(back).length === items.length + 1)
+})
+
+t.test('what is in a bundle is its own again when the machine that took it over is gone', async (t) => {
+  const objects = lastingObjects()
+  const folder = scratch('returned')
+  const first = await storingMachine(objects, { ...watching('one'), folder })
+  const items = await accepted(t, first, 2)
+  first.uploads.environment.write(() => {
+    for (const { id } of items) {
+      const item = first.uploads.find(id) as AcceptedItem
+      first.uploads.unqueue(item)
+      first.uploads.put({ ...item, bundle: id, offset: 0 })
+    }
+  })
+  await first.end()
+  const rules = watching('two')
+  const second = await storingMachine(objects, rules)
+  rules.gone.add('one')
+  await eventually('all is taken over', () => rules.taken.items === items.length)
+  const again = watching('one')
+  const back = await storingMachine(objects, { ...again, folder })
+  t.teardown(() => back.end())
+  const ids = items.map(({ id }) => id)
+  t.equal(await back.stored.isTakenOver(ids), true)
+  await second.end(true)
+  again.gone.add('two')
+  await eventually('nobody else has them', async () => !(await back.stored.isTakenOver(ids)))
 })
 
 t.test('a machine that reaches the store is not taken over', async (t) => {
