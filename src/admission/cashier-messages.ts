@@ -101,10 +101,12 @@ export interface LaneOptions {
 export interface CashierOptions extends LaneOptions {
   /** The caller waits so long for a settlement; it goes on by itself. */
   readonly waitMs: number
-  /** First pause before the next request to the facilitator; it doubles up to 32 times that. */
+  /** First pause before the next request to the facilitator; it doubles up to 64 times that. */
   readonly retryMs: number
   /** A settlement without a clear answer is given up so long after its request, at the latest. */
   readonly giveUpMs: number
+  /** The chain is queried so often, at most, for a payment that failed in doubt. */
+  readonly doubtfulEveryMs: number
   /** First pause before the facilitator is queried again for what it supports. */
   readonly supportedRetryMs: number
   readonly supportedEveryMs: number
@@ -118,6 +120,7 @@ export const cashierDefaults: CashierOptions = {
   contractsEachMax: 4,
   retryMs: 1000,
   giveUpMs: 3600_000,
+  doubtfulEveryMs: 60_000,
   supportedRetryMs: 1000,
   supportedEveryMs: 600_000,
 }

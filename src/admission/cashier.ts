@@ -14,6 +14,7 @@ import {
   spent,
   unsigned,
 } from './cashier-replies.js'
+import { DoubtfulPayments } from './doubtful-payments.js'
 import { KindsLearner } from './kinds-learner.js'
 import { Lanes } from './lanes.js'
 import { PaymentLooks } from './payment-looks.js'
@@ -44,12 +45,15 @@ export class Cashier {
   readonly #lanes: Lanes
   readonly #looks: PaymentLooks
   readonly #settler: Settler
+  readonly #doubtful: DoubtfulPayments
 
   constructor(private readonly parts: CashierParts) {
     this.#lanes = new Lanes(parts.options, parts.clock)
     this.#looks = new PaymentLooks(parts.facilitator, this.#lanes, parts.clock)
     this.#settler = new Settler(parts, this.#closing.signal)
     this.#learning = new KindsLearner(parts)
+    const recheck = (record: PaymentRecord): Promise<void> => this.#recheck(record)
+    this.#doubtful = new DoubtfulPayments(parts.records, recheck, parts.clock, parts.options.doubtfulEveryMs)
   }
 
   get #closed(): boolean {
@@ -68,6 +72,7 @@ export class Cashier {
       this.#track(record.payment, Promise.resolve(), going)
     }
     this.#learning.start()
+    if (this.parts.witness !== undefined) this.#doubtful.start()
     const disk = new Outage(
       log,
       'the disk is full or fails: old payments are kept',
@@ -143,8 +148,14 @@ export class Cashier {
   async close(): Promise<void> {
     this.#closing.abort()
     this.#learning.close()
+    this.#doubtful.close()
     this.#forgetting?.cancel()
     await this.parts.records.close()
+  }
+
+  async #recheck(record: PaymentRecord): Promise<void> {
+    if (this.#closed || this.#underWay.has(record.payment)) return
+    await this.#track(record.payment, Promise.resolve(), this.#settler.recheck(record)).outcome
   }
 
   /** Has the facilitator verify whether a payment would settle, unless that is known. */
@@ -200,11 +211,20 @@ export class Cashier {
     const verifying = new Promise<void>((resolve) => {
       verified = resolve
     })
+    let release = leave
+    // What waits for the chain, which can take an hour, gives its place to payments that take a moment.
+    const mayWait = (): boolean => {
+      const place = this.#lanes.waitForChain(order)
+      if (typeof place === 'string') return false
+      leave()
+      release = place
+      return true
+    }
     return this.#track(
       order.payment,
       verifying,
       this.#settler
-        .settle(order, () => verified())
+        .settle(order, () => verified(), mayWait)
         .then((reply) => {
           if (reply.state === 'refused') this.#lanes.blame(order)
           else this.#lanes.worth(order)
@@ -212,7 +232,7 @@ export class Cashier {
           return reply
         })
         .finally(() => {
-          leave()
+          release()
           verified()
         }),
     )

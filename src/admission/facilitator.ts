@@ -24,7 +24,8 @@ export type Verified =
 
 export type Settled =
   | { readonly result: 'settled'; readonly transaction: string }
-  | { readonly result: 'refused'; readonly reason: string }
+  /** `isClear`: it refused before anything was sent to the chain. Otherwise the money may have moved. */
+  | { readonly result: 'refused'; readonly reason: string; readonly isClear: boolean }
   /** The settlement is under way: to be requested again. */
   | { readonly result: 'pending' }
   /** It refused the request, or was not reached: this attempt certainly moved no money. */
@@ -115,13 +116,15 @@ export class Facilitator {
     const { status, body } = answer
     const { success, errorReason, txHash, transaction = txHash } = body
     if (typeof success !== 'boolean' || status >= 500) {
-      const turnedAway = status >= 400 && status < 500 && !unsure.has(status)
-      return { result: turnedAway ? 'unrequested' : 'nothing', why: whyOf(answer) }
+      // CDP's word for a request that it could not read.
+      const isUnread = status === 400 && body.errorType === 'invalid_request'
+      return { result: isUnread || turnedAway.has(status) ? 'unrequested' : 'nothing', why: whyOf(answer) }
     }
     if (!success) {
       if (errorReason === 'settlement_pending') return { result: 'pending' }
       this.log.debug({ payer, reason: clip(errorReason) }, 'the facilitator did not settle a payment')
-      return { result: 'refused', reason: publicReason(errorReason, settleFailed) }
+      const reason = publicReason(errorReason, settleFailed)
+      return { result: 'refused', reason, isClear: isUnsaid(transaction) && isBeforeSending(errorReason) }
     }
     const named = typeof transaction === 'string' && /^0x[0-9a-fA-F]{64}$/.test(transaction)
     if (status !== 200 || !named || !isPayer(body, payer) || !this.#isOurs(body.network)) {
@@ -140,8 +143,36 @@ export class Facilitator {
   }
 }
 
-/** 4xx answers after which an earlier attempt may still have arrived: timeout, conflict, too early. */
-const unsure = new Set([408, 409, 425])
+/**
+ * Answers of a server that did not begin: not authorized, not found, wrong method or type, too large, limited. After any other
+ * one the settlement may be under way: some facilitators answer 400 where they waited in vain for a receipt.
+ */
+const turnedAway = new Set([401, 403, 404, 405, 411, 413, 415, 429])
+
+/** Reasons of the x402 specification for what a facilitator checks before it sends anything. */
+const reasonsBeforeSending = new Set([
+  'insufficient_funds',
+  'invalid_network',
+  'invalid_payload',
+  'invalid_payment',
+  'invalid_payment_requirements',
+  'invalid_scheme',
+  'invalid_x402_version',
+  'network_mismatch',
+  'unsupported_network',
+  'unsupported_scheme',
+])
+const fieldsBeforeSending = /^invalid_exact_evm_(payload_|authorization_|signature$|scheme$|network_mismatch$)/
+
+/**
+ * Whether a refusal states a check that comes before the transaction is sent. Facilitators also refuse after that: where the wait
+ * for the receipt failed, the transaction may be mined a moment later. So words that are not known here do not count.
+ */
+function isBeforeSending(reason: unknown): boolean {
+  return (
+    typeof reason === 'string' && (reasonsBeforeSending.has(reason) || fieldsBeforeSending.test(reason))
+  )
+}
 
 /** Whether a field is absent; some facilitators write null or an empty text instead. */
 const isUnsaid = (value: unknown): boolean => value === undefined || value === null || value === ''

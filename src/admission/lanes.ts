@@ -18,6 +18,10 @@ const verifyTurns = { perSecond: 20, burst: 64, eachPerMinute: 600 }
 /** Turns of payments by wallets of contracts. */
 const contractTurns = { perSecond: 5, burst: 32, eachPerMinute: 600 }
 
+/** Payments that wait for the chain, because the facilitator's answer says too little: in all, and of one client. */
+const doubtsMax = 1024
+const doubtsEachMax = 64
+
 /**
  * One kind of payments: turns to be verified, slots for so many at once, shared by clients and networks, and the failed payments
  * of each client.
@@ -55,6 +59,7 @@ class Lane {
 export class Lanes {
   readonly #plain: Lane
   readonly #contracts: Lane
+  readonly #doubts = new FreeShares(doubtsMax, doubtsEachMax)
 
   constructor(options: LaneOptions, clock: Clock) {
     this.#plain = new Lane(options.settlementsMax, options.settlementsEachMax, verifyTurns, clock)
@@ -87,6 +92,11 @@ export class Lanes {
   /** A place for a payment that is to be settled, given back by a call; or why there is none. */
   take(order: PaymentOrder): ReleaseShare | Full {
     return this.#of(order).take(order.asker)
+  }
+
+  /** The same for one that only the chain can decide: it takes long, and costs little meanwhile. */
+  waitForChain(order: PaymentOrder): ReleaseShare | Full {
+    return this.#doubts.take(order.asker)
   }
 
   #of(order: PaymentOrder): Lane {

@@ -42,6 +42,8 @@ const journal = 'journal'
 const open = 'open'
 /** Keys of the journal of payments that were refused clearly: nothing of them moved. */
 const refused = 'refused'
+/** Names of the payments that failed, and may have moved all the same. */
+const doubtful = 'doubtful'
 /** The name of these records among gateways. */
 const own = 'own'
 
@@ -67,6 +69,7 @@ export class PaymentRecords {
   readonly #journal: Table
   readonly #open: Table
   readonly #refused: Table
+  readonly #doubtful: Table
   readonly #own: Table
 
   /** `recordsMax`: a million records take about 500 MB. */
@@ -79,6 +82,7 @@ export class PaymentRecords {
     this.#journal = this.#environment.table(journal)
     this.#open = this.#environment.table(open)
     this.#refused = this.#environment.table(refused)
+    this.#doubtful = this.#environment.table(doubtful)
     this.#own = this.#environment.table(own)
   }
 
@@ -155,6 +159,13 @@ export class PaymentRecords {
     return names.flatMap((name) => this.find(name) ?? [])
   }
 
+  /** `limit` payments that failed and may have moved all the same, behind `after` in the order of their names. */
+  doubtful(after: string, limit: number): PaymentRecord[] {
+    const start = Buffer.concat([nameOf(after), Buffer.of(0)])
+    const names = [...this.#doubtful.keys({ start, limit })].map((key) => Buffer.from(key).toString())
+    return names.flatMap((name) => this.find(name) ?? [])
+  }
+
   /** The last payments, youngest first. */
   recent(max: number): PaymentRow[] {
     this.#environment.refresh()
@@ -212,6 +223,7 @@ export class PaymentRecords {
   #remove(key: Uint8Array, payment: string): void {
     this.#journal.remove(key)
     this.#refused.remove(key)
+    this.#doubtful.remove(nameOf(payment))
     this.#payments.remove(nameOf(payment))
   }
 
@@ -226,7 +238,10 @@ export class PaymentRecords {
       this.#journal.put(journalKey(record), present)
       if (isOpen(record)) this.#open.put(name, present)
       else this.#open.remove(name)
-      if (record.state === 'failed' && record.doubtful !== true) this.#putRefused(record)
+      const isDoubtful = record.state === 'failed' && record.doubtful === true
+      if (isDoubtful) this.#doubtful.put(name, present)
+      else this.#doubtful.remove(name)
+      if (record.state === 'failed' && !isDoubtful) this.#putRefused(record)
     })
   }
 

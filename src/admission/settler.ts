@@ -1,7 +1,7 @@
 import { writePatiently } from '../store/patient-write.js'
 import { type CashierReply, type PaymentOrder, settleFailed } from './cashier-messages.js'
 import type { CashierParts } from './cashier-parts.js'
-import { refusedReply, settledReply } from './cashier-replies.js'
+import { refusedReply, settledReply, usedReasons } from './cashier-replies.js'
 import type { MovedOnChain } from './chain-witness.js'
 import { ClaimedSettlement, settledAmount } from './claimed-settlement.js'
 import type { Settled } from './facilitator.js'
@@ -48,14 +48,17 @@ export class Settler {
     return this.closing.aborted
   }
 
-  /** Verifies, records, settles and credits a payment. `verified`: called when its settlement is about to be requested. */
-  async settle(order: PaymentOrder, verified: () => void): Promise<CashierReply> {
+  /**
+   * Verifies, records, settles and credits a payment. `verified`: called when its settlement is about to be requested. `mayWait`:
+   * called once, when only the chain can decide; false: it is recorded as doubtful at once.
+   */
+  async settle(order: PaymentOrder, verified: () => void, mayWait: () => boolean): Promise<CashierReply> {
     const begun = await this.#beginnings.begin(order)
     if (!('record' in begun)) return begun
     verified()
     const { record, transaction } = begun
     return transaction === undefined
-      ? this.#request(record, firstAttempt)
+      ? this.#request(record, firstAttempt, mayWait)
       : this.#settled(record, transaction)
   }
 
@@ -76,6 +79,14 @@ export class Settler {
     return ownership === 'unreachable'
       ? this.#failInDoubt(record, settleFailed, singleAttempt)
       : this.#requestOwned(record, ownership, singleAttempt)
+  }
+
+  /** Ends a payment that failed in doubt, where the chain shows by now whether it moved. */
+  async recheck(record: PaymentRecord): Promise<CashierReply> {
+    const onChain = await this.#onChain(record)
+    if (this.#closed) return { state: 'pending' }
+    if (onChain?.startsWith('0x') === true) return this.#settled(record, onChain)
+    return onChain === 'never' ? this.#fail(record, record.reason ?? settleFailed) : refusedReply(record)
   }
 
   /** Credits the settled money to its beneficiary. It was paid: this goes on until it is done. */
@@ -129,7 +140,11 @@ export class Settler {
    * unclear one the money may have moved, so that a refusal proves nothing: then the chain decides (`witness`). What neither
    * decides in time is recorded as failed and `doubtful`.
    */
-  async #request(record: PaymentRecord, attempt: Attempt): Promise<CashierReply> {
+  async #request(
+    record: PaymentRecord,
+    attempt: Attempt,
+    mayWait: () => boolean = () => true,
+  ): Promise<CashierReply> {
     const { facilitator, clock, witness } = this.parts
     const untilMs = clock.monotonic() + this.#patienceMs(record, attempt)
     let { isInDoubt } = attempt
@@ -137,7 +152,11 @@ export class Settler {
       const answer = await facilitator.settle(record.message ?? '', record.payer)
       if (this.#closed) break
       if (answer.result === 'settled') return this.#settled(record, answer.transaction)
-      if (answer.result === 'refused' && !isInDoubt) return this.#refused(record, answer.reason, untilMs)
+      if (answer.result === 'refused' && !isInDoubt) {
+        // Another service may have taken what is used. Any other unclear refusal says nothing.
+        const isUsed = usedReasons.has(answer.reason)
+        if (answer.isClear || isUsed) return this.#refused(record, answer.reason, untilMs, isUsed)
+      }
       if (answer.result === 'unrequested' && !isInDoubt) return this.#withdraw(record)
       const onChain = isInDoubt ? await this.#onChain(record) : undefined
       if (this.#closed) break
@@ -146,8 +165,9 @@ export class Settler {
       if (onChain === 'never') return this.#fail(record, reason)
       // What is on the chain, and not final yet, is waited for.
       const isOver = clock.monotonic() > untilMs && onChain !== 'early'
-      const isRefusedForGood = answer.result === 'refused' && witness === undefined
-      if (attempt.isSingle || isOver || isRefusedForGood) return this.#failInDoubt(record, reason, attempt)
+      const isRefusedForGood = answer.result === 'refused' && isInDoubt && witness === undefined
+      if (attempt.isSingle || isOver || isRefusedForGood || !(isInDoubt || mayWait()))
+        return this.#failInDoubt(record, reason, attempt)
       isInDoubt = true
       this.#logUnclear(record, answer)
       await this.#pause(tries)
@@ -176,17 +196,24 @@ export class Settler {
   }
 
   /**
-   * The settlement was refused clearly, so that nothing of it moved. The payment counts all the same where another service that
-   * credits the same took it meanwhile.
+   * The settlement was refused clearly, so that nothing of it moved, or its nonce is used. The payment counts all the same where
+   * another service that credits the same took it meanwhile. A used one that nobody of them took was submitted by somebody
+   * else: it may have paid this wallet, so nothing is offered for it.
    */
-  async #refused(record: PaymentRecord, reason: string, untilMs: number): Promise<CashierReply> {
+  async #refused(
+    record: PaymentRecord,
+    reason: string,
+    untilMs: number,
+    isUsed: boolean,
+  ): Promise<CashierReply> {
     // The own claim is removed first: otherwise two services that were both refused would each think that the other
     // one succeeded.
     await this.#claimed.clear(record)
     const taken = await this.#claimed.takenInTheEnd(record, untilMs, () => this.#closed)
     if (this.#closed) return { state: 'pending' }
-    if (taken === undefined) return this.#fail(record, reason)
-    if (taken === 'pending') return this.#failInDoubt(record, reason, firstAttempt)
+    const isUnmoved = taken === undefined && (!isUsed || (await this.#onChain(record)) === 'never')
+    if (isUnmoved) return this.#fail(record, reason)
+    if (taken === undefined || taken === 'pending') return this.#failInDoubt(record, reason, firstAttempt)
     const { beneficiary = record.beneficiary, transaction } = taken
     return this.#settled({ ...record, ...settledAmount(taken), beneficiary }, transaction)
   }
@@ -246,7 +273,7 @@ export class Settler {
   }
 
   #pause(tries: number): Promise<void> {
-    const ms = this.parts.options.retryMs * 2 ** Math.min(tries, 5)
+    const ms = this.parts.options.retryMs * 2 ** Math.min(tries, 6)
     return new Promise((resolve) => {
       this.parts.clock.after(ms, resolve)
     })

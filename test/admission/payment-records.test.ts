@@ -67,3 +67,23 @@ t.test('what was settled and never credited is not forgotten', async (t) => {
   t.equal(records.forget(10 * 365 * 86_400_000, 10), 1)
   t.match(records.unended(), [{ payment: '0x01' }])
 })
+
+t.test('what failed in doubt is listed until it is decided, page by page', async (t) => {
+  const records = new PaymentRecords(scratch('payment-records'))
+  t.teardown(() => records.close())
+  for (const payment of ['0x01', '0x02', '0x03', '0x04']) {
+    const record = records.recordRequest({ ...order, payment }, 7)
+    if (record === undefined) throw new Error('the table is full')
+    records.end(record, { state: 'failed', doubtful: payment !== '0x02' })
+  }
+  const names = (after: string, limit: number) => records.doubtful(after, limit).map(({ payment }) => payment)
+  t.strictSame(names('', 2), ['0x01', '0x03'])
+  t.strictSame(names('0x03', 2), ['0x04'])
+  const [first, third] = records.doubtful('', 2)
+  if (first === undefined || third === undefined) throw new Error('they are not listed')
+  records.end(first, { state: 'settled', credited: true })
+  records.end(third, { state: 'failed', doubtful: false })
+  t.strictSame(names('', 9), ['0x04'])
+  records.forget(10 * 365 * 86_400_000, 10)
+  t.strictSame(names('', 9), [], 'what is forgotten is listed no more')
+})

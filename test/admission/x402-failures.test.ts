@@ -1,5 +1,6 @@
 import t from 'tap'
 import { systemClock } from '../../src/actor/clock.js'
+import type { MovedOnChain } from '../../src/admission/chain-witness.js'
 import { eventually } from '../eventually.js'
 import { newAccount, payee, scene } from './scene.js'
 import { type Script, type ScriptedFacilitator, scriptedFacilitator } from './scripted-facilitator.js'
@@ -222,30 +223,94 @@ t.test('reasons that are not codes of the protocol are not passed on', async (t)
   facilitator.verify = undefined
   facilitator.settle = says(200, { success: false, errorReason: raw, transaction: '' })
   const two = await get(`${shop.url}/file`, await payment(payer, 2, { to: payee }))
+  t.equal(one.status, 402)
+  t.equal(two.status, 409, 'it may have moved')
   for (const got of [one, two]) {
-    t.equal(got.status, 402)
     const everything = got.text + [...got.headers].flat().join()
     const decoded = Buffer.from(got.headers.get('payment-required') ?? '', 'base64').toString()
     t.notMatch(everything + decoded, /secret|<\/|Evil/)
   }
-  t.match(unpacked(two.headers.get('payment-response')), { success: false, transaction: '' })
 })
 
 t.test('a refused settlement is a 402, and final for that payment', async (t) => {
   const { facilitator, shop, payer } = await scene(t)
   facilitator.settle = says(200, {
     success: false,
-    errorReason: 'invalid_transaction_state',
+    errorReason: 'insufficient_funds',
     transaction: '',
   })
   const headers = await payment(payer, 1, { to: payee })
   const got = await get(`${shop.url}/file`, headers)
-  t.match(got, { status: 402, error: 'payment_settlement_failed', message: 'invalid_transaction_state' })
+  t.match(got, { status: 402, error: 'payment_settlement_failed', message: 'insufficient_funds' })
   t.match(unpacked(got.headers.get('x-payment-response')), { success: false })
   facilitator.settle = undefined
   t.equal((await get(`${shop.url}/file`, headers)).status, 402)
   t.equal(facilitator.count('settle'), 1, 'not asked again')
   t.match(shop.records.recent(1), [{ state: 'failed', doubtful: false }])
+})
+
+/** What facilitators answer where they sent the transaction, and could not wait for its receipt. */
+const sentAndLost: Record<string, Script> = {
+  'a failure of its node': says(200, {
+    success: false,
+    errorReason: 'settle_exact_node_failure',
+    transaction: `0x${'4'.repeat(64)}`,
+  }),
+  'no receipt': says(200, { success: false, errorReason: 'invalid_exact_evm_failed_to_get_receipt' }),
+  'a failure without a hash': says(200, { success: false, errorReason: 'transaction_failed', transaction: '' }),
+  'a 400': says(400, { error: 'Timed out while waiting for transaction' }),
+}
+
+for (const [name, script] of Object.entries(sentAndLost)) {
+  t.test(`${name} after the transaction was sent does not lose the payment`, async (t) => {
+    const mined = `0x${'4'.repeat(64)}` as const
+    const witness = { moved: async () => mined }
+    const seen = await scene(t, { witness, cashier: { waitMs: 60_000 } })
+    seen.facilitator.settle = script
+    const got = await get(`${seen.shop.url}/file`, await payment(seen.payer, 1, { to: payee }))
+    t.equal(got.status, 200, 'the chain has it')
+
+    const blind = await scene(t, { cashier: { waitMs: 60_000, giveUpMs: 0 } })
+    blind.facilitator.settle = script
+    const headers = await payment(blind.payer, 1, { to: payee })
+    const decided = await untilDecided(blind.shop, headers)
+    t.match(decided, { status: 409, error: 'settlement_unknown' }, 'nobody sees the chain: no new offer')
+    t.match(blind.shop.records.recent(1), [{ state: 'failed', doubtful: true }])
+  })
+}
+
+t.test('a payment that failed in doubt counts when the chain shows it', async (t) => {
+  const mined = `0x${'5'.repeat(64)}` as const
+  let seen: MovedOnChain = 'unknown'
+  const witness = { moved: async () => seen }
+  const cashier = { waitMs: 60_000, giveUpMs: -60_000, doubtfulEveryMs: 20 }
+  const { facilitator, shop, payer } = await scene(t, { witness, cashier })
+  facilitator.settle = says(200, { success: false, errorReason: 'transaction_failed' })
+  const [moves, never] = [await payment(payer, 1, { to: payee }), await payment(payer, 2, { to: payee })]
+  const decided = (headers: Record<string, string>, status: number) =>
+    eventually(`a payment answered ${status}`, async () => {
+      const got = await get(`${shop.url}/file`, headers)
+      return got.status === status ? got : undefined
+    })
+  t.match(await decided(moves, 409), { error: 'settlement_unknown' })
+  seen = mined
+  await decided(moves, 200)
+  t.equal(facilitator.count('settle'), 1, 'the facilitator gets no second request')
+  t.equal(shop.purse.payments.size, 1)
+  shop.purse.tokens.clear()
+  seen = 'unknown'
+  await decided(never, 409)
+  seen = 'never'
+  t.match(await decided(never, 402), { error: 'payment_settlement_failed' }, 'it can be paid again')
+  t.equal(shop.purse.payments.size, 1)
+})
+
+t.test('a nonce that somebody else used is never offered again', async (t) => {
+  const { facilitator, shop, payer } = await scene(t)
+  facilitator.settle = says(200, { success: false, errorReason: 'invalid_exact_evm_nonce_already_used' })
+  const got = await get(`${shop.url}/file`, await payment(payer, 1, { to: payee }))
+  t.match(got, { status: 409, error: 'settlement_unknown' })
+  t.match(shop.records.recent(1), [{ state: 'failed', doubtful: true }])
 })
 
 t.test('a settlement that outlives the request goes on, and the same payment joins it', async (t) => {

@@ -116,8 +116,10 @@ t.test('whatever a facilitator answers, a payment counts only where the answer s
         ok(/^[a-z0-9_]+$/.test(settled.reason), settled.reason)
       }
       // Only a plain no means that nothing can have moved.
+      const isNo = [401, 403, 404, 405, 411, 413, 415, 429].includes(status)
       if (settled.result === 'unrequested')
-        ok(status >= 400 && status < 500 && ![408, 409, 425].includes(status))
+        ok(isNo || (status === 400 && sent.errorType === 'invalid_request'))
+      if (settled.result === 'refused' && settled.isClear) ok(!/unexpected|0x/.test(JSON.stringify(sent)))
       const verified = await facilitator.verify('{}', payer)
       if (verified.verdict === 'valid') ok(isRead && status === 200 && sent.isValid === true)
       if (verified.verdict === 'invalid') ok(sent.isValid === false && /^[a-z0-9_]+$/.test(verified.reason))
@@ -147,7 +149,20 @@ t.test('answers of facilitators in use are understood', async (t) => {
     ],
     [200, { success: true, transaction: hash, network: '', payer: null, errorReason: null }, good],
     [200, { success: true, txHash: hash, networkId: '84532', error: null }, good],
-    [400, { success: false, errorReason: 'insufficient_funds', transaction: '' }, { result: 'refused' }],
+    [400, { error: 'Timed out while waiting for transaction' }, { result: 'nothing' }],
+    [422, { error: 'no' }, { result: 'nothing' }],
+    [
+      200,
+      { success: false, errorReason: 'settle_exact_node_failure', transaction: hash },
+      { result: 'refused', reason: 'unexpected_settle_error', isClear: false },
+    ],
+    [200, { success: false, errorReason: 'transaction_failed', transaction: '' }, { isClear: false }],
+    [200, { success: false, errorReason: 'insufficient_funds', transaction: hash }, { isClear: false }],
+    [
+      400,
+      { success: false, errorReason: 'insufficient_funds', transaction: '' },
+      { result: 'refused', isClear: true },
+    ],
     [
       402,
       { success: false, errorReason: 'insufficient_funds', payer },

@@ -1,4 +1,14 @@
-import { closeSync, fdatasyncSync, fsync, openSync, readdirSync, rmSync, statSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  fdatasyncSync,
+  fsync,
+  ftruncateSync,
+  openSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -133,7 +143,7 @@ export class FileDraft implements PartDraft {
   }
 
   async keep(offset: number): Promise<Refusal | undefined> {
-    const failed = await this.#flush()
+    const failed = this.#cutRest() ?? (await this.#flush())
     if (isRefusal(failed)) {
       await this.#leave()
       return failed
@@ -147,6 +157,16 @@ export class FileDraft implements PartDraft {
         await handle.sync()
       }
       await place().finally(() => handle.close())
+      return undefined
+    } catch (error) {
+      return diskRefusal(error)
+    }
+  }
+
+  /** A write that the disk refused may have left some of its bytes behind the counted ones. */
+  #cutRest(): Refusal | undefined {
+    try {
+      ftruncateSync(this.#file, this.sizeBytes)
       return undefined
     } catch (error) {
       return diskRefusal(error)

@@ -45,7 +45,7 @@ async function takenOver(t: Test, claims: SettlementClaims): Promise<PaymentReco
     log: silentLog,
     facilitator: {
       verify: async () => ({ verdict: 'invalid', reason: 'invalid_transaction_state' }),
-      settle: async () => ({ result: 'refused', reason: 'unexpected' }),
+      settle: async () => ({ result: 'refused', reason: 'unexpected', isClear: true }),
       supported: async () => undefined,
     },
     options: { ...cashierDefaults, waitMs: 30_000 },
