@@ -1,5 +1,5 @@
 import { keccak_256 } from '@noble/hashes/sha3.js'
-import { custom, maybeText, type Parsed, readUrl, type Setting, secret, whole } from './setting.js'
+import { custom, maybeText, type Parsed, readWholeUrl, type Setting, secret, whole } from './setting.js'
 
 /** Payments on chains: the service's addresses, the nodes that are read, and when a payment counts. */
 
@@ -39,10 +39,10 @@ function nodeUrl(env: string, chain: string): Setting<string | undefined> {
   return secret(
     custom<string | undefined>({
       env,
-      allowed: 'an http(s) address',
+      allowed: 'an http(s) address, with or without a query',
       defaultText: '',
       default: undefined,
-      read: readUrl,
+      read: readWholeUrl,
       why,
     }),
   )
@@ -83,10 +83,10 @@ export const chains = {
   kyveUrl: secret(
     custom<string | undefined>({
       env: 'PAYMENT_KYVE_API_URL',
-      allowed: 'an http(s) address',
+      allowed: 'an http(s) address, with or without a query',
       defaultText: '',
       default: undefined,
-      read: readUrl,
+      read: readWholeUrl,
       why: 'A node of KYVE (REST of the Cosmos SDK). Unset: payments there are not taken.',
     }),
   ),

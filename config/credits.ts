@@ -1,4 +1,4 @@
-import { maybeText, maybeUrls, secret, whole } from './setting.js'
+import { maybeText, maybeUrls, readWholeUrl, secret, whole } from './setting.js'
 
 /** Credits: where their ledger is, and what they cost. */
 
@@ -11,10 +11,15 @@ export const credits = {
       why: 'Keeps the ledger in PostgreSQL, for several payment services on one database. Unset: below DATA_PATH.',
     }),
   ),
-  oracleUrls: maybeUrls({
-    env: 'PAYMENT_ORACLE_URLS',
-    why: 'Sources of prices: /simple/price (CoinGecko), /pricemulti, /exchange-rates (Coinbase). Devnet: a table.',
-  }),
+  oracleUrls: secret(
+    maybeUrls(
+      {
+        env: 'PAYMENT_ORACLE_URLS',
+        why: 'Sources of prices: /simple/price (CoinGecko), /pricemulti, /exchange-rates (Coinbase). Devnet: a table.',
+      },
+      readWholeUrl,
+    ),
+  ),
   feePermille: whole({
     env: 'PAYMENT_FEE_PERMILLE',
     default: 234,

@@ -1,5 +1,15 @@
 import { keccak_256 } from '@noble/hashes/sha3.js'
-import { custom, flag, maybeText, type Parsed, readUrl, secret, text, whole } from './setting.js'
+import {
+  custom,
+  flag,
+  maybeText,
+  type Parsed,
+  readUrl,
+  readWholeUrl,
+  secret,
+  text,
+  whole,
+} from './setting.js'
 
 /** Payments for egress in USDC (x402): prices, where the money goes, and who settles it. */
 
@@ -94,10 +104,10 @@ export const x402 = {
   rpcUrl: secret(
     custom<string | undefined>({
       env: 'X_402_USDC_RPC_URL',
-      allowed: 'an http(s) address, or none',
+      allowed: 'an http(s) address, with or without a query, or none',
       defaultText: '',
       default: undefined,
-      read: (given) => (given === 'none' ? { value: given } : readUrl(given)),
+      read: (given) => (given === 'none' ? { value: given } : readWholeUrl(given)),
       why: 'A node of the chain (JSON-RPC): did a payment move that was left unanswered? Unset: a public one, on devnet none.',
     }),
   ),

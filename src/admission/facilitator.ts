@@ -162,16 +162,15 @@ const reasonsBeforeSending = new Set([
   'unsupported_network',
   'unsupported_scheme',
 ])
-const fieldsBeforeSending = /^invalid_exact_evm_(payload_|authorization_|signature$|scheme$|network_mismatch$)/
+const fieldsBeforeSending =
+  /^invalid_exact_evm_(payload_|authorization_|signature$|scheme$|network_mismatch$)/
 
 /**
  * Whether a refusal states a check that comes before the transaction is sent. Facilitators also refuse after that: where the wait
  * for the receipt failed, the transaction may be mined a moment later. So words that are not known here do not count.
  */
 function isBeforeSending(reason: unknown): boolean {
-  return (
-    typeof reason === 'string' && (reasonsBeforeSending.has(reason) || fieldsBeforeSending.test(reason))
-  )
+  return typeof reason === 'string' && (reasonsBeforeSending.has(reason) || fieldsBeforeSending.test(reason))
 }
 
 /** Whether a field is absent; some facilitators write null or an empty text instead. */

@@ -40,8 +40,9 @@ export class JsonPeer {
   readonly #upstream: Upstream
   readonly #base: string
   readonly #origin: string
+  readonly #query: string
 
-  /** `url`: http(s), with or without a trailing slash. */
+  /** `url`: http(s), with or without a trailing slash; its query, such as a key, goes with each request. */
   constructor(
     { url: address, connectionsMax }: { readonly url: string; readonly connectionsMax: number },
     private readonly clock: Clock,
@@ -50,6 +51,7 @@ export class JsonPeer {
     const url = new URL(address)
     this.#origin = url.origin
     this.#base = url.pathname.replace(/\/+$/, '')
+    this.#query = url.search.slice(1)
     // No timeouts here: `ask` has one for the whole exchange.
     const times = { headersTimeout: 0, bodyTimeout: 0 }
     this.#upstream = new Upstream({ connections: connectionsMax, pipelining: 1, ...times })
@@ -61,6 +63,7 @@ export class JsonPeer {
     const late = new AbortController()
     const timer = this.clock.after(limitMs, () => late.abort())
     const url = new URL(this.#base + path || '/', this.#origin)
+    url.search = [url.search.slice(1), this.#query].filter((part) => part !== '').join('&')
     try {
       const authorization = await this.authorizing?.(method, url)
       const response = await this.#upstream.request({

@@ -44,7 +44,11 @@ function takenUp(t: Test, seen: () => MovedOnChain) {
     records,
     facilitator: {
       verify: async () => ({ verdict: 'nothing' }) as never,
-      settle: async () => ({ result: 'refused', reason: 'invalid_exact_evm_nonce_already_used', isClear: false }),
+      settle: async () => ({
+        result: 'refused',
+        reason: 'invalid_exact_evm_nonce_already_used',
+        isClear: false,
+      }),
       supported: async () => undefined as never,
     },
     credits: { credit: async (_: string, name: string) => void credited.push(name) } as never,

@@ -257,7 +257,11 @@ const sentAndLost: Record<string, Script> = {
     transaction: `0x${'4'.repeat(64)}`,
   }),
   'no receipt': says(200, { success: false, errorReason: 'invalid_exact_evm_failed_to_get_receipt' }),
-  'a failure without a hash': says(200, { success: false, errorReason: 'transaction_failed', transaction: '' }),
+  'a failure without a hash': says(200, {
+    success: false,
+    errorReason: 'transaction_failed',
+    transaction: '',
+  }),
   'a 400': says(400, { error: 'Timed out while waiting for transaction' }),
 }
 

@@ -62,7 +62,7 @@ export class HttpOracle implements Oracle {
 
   get about(): Oracle['about'] {
     const age = this.#known === undefined ? {} : { ageMs: this.#known.ageMs() }
-    return { source: this.options.urls.join(' '), ...age }
+    return { source: this.options.urls.map(withoutQuery).join(' '), ...age }
   }
 
   async rates(): Promise<Rates | Refusal> {
@@ -156,4 +156,9 @@ export class HttpOracle implements Oracle {
     const answer = await peer.ask(dialect.query, undefined, this.options.limitMs)
     return 'why' in answer || answer.status !== 200 ? undefined : dialect.read(answer.body)
   }
+}
+
+/** A source as it may be named in public: its query may be a key. */
+function withoutQuery(address: string): string {
+  return address.replace(/\?.*$/, '')
 }
