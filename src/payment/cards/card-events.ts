@@ -28,6 +28,8 @@ const takenKind = 'card-taken-back'
 /** The card may be charged this long before the provider reports it. */
 export const chargedLateMs = 5 * 60_000
 
+type QuoteEvent = Exclude<CardEvent, { kind: 'other' }>
+
 export interface CardEventParts {
   readonly ledger: MoneyLedger
   readonly wallets: Wallets
@@ -63,15 +65,23 @@ export class CardEvents {
         return
       }
       const quote = readQuote(stored)
-      const isDone =
-        event.kind === 'paid'
-          ? await this.#creditPaid(stored, quote, event)
-          : await this.#takeBackDisputed(stored, quote, event)
-      if (!isDone) continue
+      if (!(await this.#carryOut(stored, quote, event))) continue
       if (event.kind === 'paid' && quote.purchase !== undefined) await this.#bought(quote.purchase.nonce)
       return
     }
     throw new Error(`the card payment ${event.payment} could not be recorded`)
+  }
+
+  /** False: the quote has changed meanwhile. */
+  #carryOut(stored: LedgerRecord, quote: CardQuote, event: QuoteEvent): Promise<boolean> {
+    switch (event.kind) {
+      case 'paid':
+        return this.#creditPaid(stored, quote, event)
+      case 'disputed':
+        return this.#takeBackDisputed(stored, quote, event)
+      case 'reinstated':
+        return this.#giveBack(stored, quote, event.payment)
+    }
   }
 
   /** Buys a name. The payment is credited in any case; a failed purchase is repeated in the background. */
@@ -103,7 +113,7 @@ export class CardEvents {
       throw new Error(`the card payment ${payment} could not be sent back: ${sent.message}`)
   }
 
-  async #quoteOf({ quoteId, payment }: Exclude<CardEvent, { kind: 'other' }>): Promise<string> {
+  async #quoteOf({ quoteId, payment }: QuoteEvent): Promise<string> {
     if (quoteId !== '') return quoteId
     const found = await this.parts.ledger.record(paymentKind, payment)
     return found === undefined ? '' : (JSON.parse(found.value) as string)
@@ -263,6 +273,40 @@ export class CardEvents {
       records.push({
         ...gift,
         value: JSON.stringify({ ...redeemed, state: 'withdrawn' }),
+        expected: gift.version,
+      } as RecordChange)
+    return !isRejected(await ledger.commit({ transfers, records }))
+  }
+
+  /** Gives the credits back that a dispute took, which was won. */
+  async #giveBack(stored: LedgerRecord, quote: CardQuote, payment: string): Promise<boolean> {
+    const { ledger, provider, log, wallets } = this.parts
+    if (quote.state !== 'disputed') return true
+    const id = `chargeback:${quote.id}`
+    const [taken, bought] = [await ledger.transfer(id), await ledger.transfer(`${id}:purchase`)]
+    log.warn({ quote: quote.id, payment }, 'a card payment came back: its dispute was won')
+    if (taken === undefined && bought === undefined) {
+      log.error({ quote: quote.id, payment }, 'the payment was never credited: correct it by hand')
+      return true
+    }
+    const gift = quote.destinationType === 'email' ? await ledger.record(giftKind, quote.id) : undefined
+    const given = gift === undefined ? undefined : (JSON.parse(gift.value) as Gift)
+    const isWithdrawn = given?.state === 'withdrawn'
+    const placed = isWithdrawn
+      ? undefined
+      : await wallets.resolveGuarded(given?.redeemedBy ?? quote.destination)
+    const holder = placed === undefined ? giftAccount(quote.id) : accountOf(placed.wallet)
+    const facts = { kind: 'posted', debit: `source:${provider.name}`, reason: 'chargeback_reversed' } as const
+    const transfers = [
+      { ...facts, id: `${id}:reversed`, credit: holder, amount: taken?.amount ?? 0n },
+      { ...facts, id: `${id}:purchase:reversed`, credit: revenue, amount: bought?.amount ?? 0n },
+    ].flatMap((move) => (move.amount > 0n ? [{ ...move, reference: quote.id }] : []))
+    const { why: _, ...paid } = quote
+    const records = [quoteChanged(stored, { ...paid, state: 'paid', payment }), ...(placed?.conditions ?? [])]
+    if (isWithdrawn && gift !== undefined)
+      records.push({
+        ...gift,
+        value: JSON.stringify({ ...given, state: 'open' }),
         expected: gift.version,
       } as RecordChange)
     return !isRejected(await ledger.commit({ transfers, records }))

@@ -37,6 +37,8 @@ export type CardEvent =
       readonly paidMs?: number
     }
   | { readonly kind: 'disputed'; readonly quoteId: string; readonly payment: string; readonly reason: string }
+  /** What a dispute took came back: it was decided for the operator. */
+  | { readonly kind: 'reinstated'; readonly quoteId: string; readonly payment: string }
   | { readonly kind: 'other' }
 
 /** A payment as its provider has it in his books. */
@@ -48,6 +50,7 @@ export interface CardTaken {
   readonly currency: string
   readonly paidMs: number
   readonly isRefunded: boolean
+  /** A dispute has withdrawn it, and is not won. */
   readonly isDisputed: boolean
 }
 

@@ -19,6 +19,13 @@ export interface StripeOptions {
 
 const name = 'Credits'
 const pageMax = 100
+/** What is heard of payments. Of one dispute there may be all three. */
+const heardTypes = [
+  'payment_intent.succeeded',
+  'charge.dispute.created',
+  'charge.dispute.funds_withdrawn',
+  'charge.dispute.funds_reinstated',
+]
 
 /** Cards by Stripe. The library is loaded at the first use: it takes some MB, and most programs have no key. */
 export class StripeCards implements CardProvider {
@@ -60,9 +67,8 @@ export class StripeCards implements CardProvider {
 
   async since(ms: number, after: string | undefined): Promise<CardPage<CardEvent> | Refusal> {
     return this.#request(async (stripe) => {
-      const types = ['payment_intent.succeeded', 'charge.dispute.created']
       const created = { gte: Math.floor(ms / 1000) }
-      return pageOf(await stripe.events.list({ created, types, ...pageAt(after) }), eventOf)
+      return pageOf(await stripe.events.list({ created, types: heardTypes, ...pageAt(after) }), eventOf)
     })
   }
 
@@ -75,15 +81,23 @@ export class StripeCards implements CardProvider {
       const created = { gte: Math.floor(fromMs / 1000), lt: Math.ceil(toMs / 1000) }
       const expand = ['data.latest_charge']
       const list = await stripe.paymentIntents.list({ created, expand, ...pageAt(after) })
-      const { entries, ...rest } = pageOf(list, takenOf)
-      return { entries: entries.filter((one) => one !== undefined), ...rest }
+      const { entries, ...rest } = pageOf(list, (intent) => intent)
+      const taken: CardTaken[] = []
+      for (const intent of entries) {
+        const one = await takenOf(stripe, intent)
+        if (one !== undefined) taken.push(one)
+      }
+      return { entries: taken, ...rest }
     })
   }
 
   async find(payment: string): Promise<CardTaken | undefined | Refusal> {
     return this.#request(async (stripe) => {
       try {
-        return takenOf(await stripe.paymentIntents.retrieve(payment, { expand: ['latest_charge'] }))
+        return await takenOf(
+          stripe,
+          await stripe.paymentIntents.retrieve(payment, { expand: ['latest_charge'] }),
+        )
       } catch (error) {
         if ((error as { readonly statusCode?: unknown }).statusCode === 404) return undefined
         throw error
@@ -144,7 +158,7 @@ function pageOf<Listed extends { readonly id: string }, Entry>(
 }
 
 /** Undefined where nothing was paid. */
-function takenOf(intent: Stripe.PaymentIntent): CardTaken | undefined {
+async function takenOf(stripe: Stripe, intent: Stripe.PaymentIntent): Promise<CardTaken | undefined> {
   const { id, status, metadata, amount_received: amount, currency, created, latest_charge: last } = intent
   if (status !== 'succeeded') return undefined
   const charge = typeof last === 'object' && last !== null ? last : undefined
@@ -155,8 +169,18 @@ function takenOf(intent: Stripe.PaymentIntent): CardTaken | undefined {
     currency,
     paidMs: (charge?.created ?? created) * 1000,
     isRefunded: charge?.refunded === true,
-    isDisputed: charge?.disputed === true,
+    isDisputed: charge?.disputed === true && (await isWithdrawn(stripe, id)),
   }
+}
+
+/** Whether a dispute has withdrawn a payment, and is not won. An inquiry (status `warning_...`) withdraws nothing. */
+async function isWithdrawn(stripe: Stripe, payment: string): Promise<boolean> {
+  const { data } = await stripe.disputes.list({ payment_intent: payment, limit: pageMax })
+  return data.some(({ status }) => isWithdrawing(status))
+}
+
+function isWithdrawing(status: Stripe.Dispute.Status): boolean {
+  return !(status.startsWith('warning_') || status === 'won' || status === 'prevented')
 }
 
 function sessionOf(wish: SessionWish, metadata: Record<string, string>): Stripe.Checkout.SessionCreateParams {
@@ -167,6 +191,8 @@ function sessionOf(wish: SessionWish, metadata: Record<string, string>): Stripe.
     payment_intent_data: { metadata },
     metadata,
     expires_at: Math.ceil(expiresMs / 1000) + 60,
+    // A payment in another currency than that of the quote would be sent back.
+    adaptive_pricing: { enabled: false },
   }
   if (uiMode === 'embedded') {
     const back =
@@ -188,13 +214,24 @@ function eventOf(event: Stripe.Event): CardEvent {
       ? { kind: 'other' }
       : { kind: 'paid', quoteId: topUpQuoteId, payment: id, amount, currency, ...paidAt(event.created) }
   }
-  if (event.type === 'charge.dispute.created') {
-    const { metadata, payment_intent: intent, reason } = event.data.object
-    const payment = typeof intent === 'string' ? intent : (intent?.id ?? '')
-    const quoteId = metadata.topUpQuoteId ?? ''
-    return { kind: 'disputed', quoteId, payment, reason }
+  switch (event.type) {
+    case 'charge.dispute.created':
+      // An inquiry that becomes a dispute is created once: then `funds_withdrawn` is heard of it.
+      return isWithdrawing(event.data.object.status)
+        ? { kind: 'disputed', ...disputeOf(event.data.object) }
+        : { kind: 'other' }
+    case 'charge.dispute.funds_withdrawn':
+      return { kind: 'disputed', ...disputeOf(event.data.object) }
+    case 'charge.dispute.funds_reinstated':
+      return { kind: 'reinstated', ...disputeOf(event.data.object) }
+    default:
+      return { kind: 'other' }
   }
-  return { kind: 'other' }
+}
+
+function disputeOf({ metadata, payment_intent: intent, reason }: Stripe.Dispute) {
+  const payment = typeof intent === 'string' ? intent : (intent?.id ?? '')
+  return { quoteId: metadata.topUpQuoteId ?? '', payment, reason }
 }
 
 /** The event is made when the payment succeeds. */

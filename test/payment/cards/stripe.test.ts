@@ -89,13 +89,18 @@ t.test(
         } satisfies Partial<Stripe.PaymentIntent>,
       },
     })
-    const disputed = (payment: string) => ({
-      type: 'charge.dispute.created',
+    const disputed = (
+      payment: string,
+      what = 'created',
+      status: Stripe.Dispute.Status = 'needs_response',
+    ) => ({
+      type: `charge.dispute.${what}`,
       data: {
         object: {
           id: 'dp_1',
           payment_intent: payment,
           reason: 'fraudulent',
+          status,
           metadata: {},
         } satisfies Partial<Stripe.Dispute>,
       },
@@ -107,6 +112,7 @@ t.test(
     t.equal(received[0]?.path, '/v1/checkout/sessions')
     t.equal(received[0]?.body.get('payment_intent_data[metadata][topUpQuoteId]'), first.quote)
     t.equal(received[0]?.body.get('line_items[0][price_data][unit_amount]'), '1000')
+    t.equal(received[0]?.body.get('adaptive_pricing[enabled]'), 'false')
     for (const signature of [
       '',
       't=1,v1=00',
@@ -138,10 +144,16 @@ t.test(
     t.equal(received.filter(({ path }) => path === '/v1/refunds').length, 2)
 
     await rig.service.credits.reserve({ itemId: 'i', bytes: 0, address, signatureType: 1, paidBy: [] })
+    for (const status of ['warning_needs_response', 'warning_closed'])
+      t.equal((await tell(disputed('pi_1', 'created', status))).status, 200)
+    t.equal(await has(), '1225596800000', 'an inquiry takes nothing back')
     for (const again of [1, 2]) t.equal((await tell(disputed('pi_1'))).status, 200, `time ${again}`)
     t.equal(await has(), '-3200000', 'what was spent is owed')
     t.equal((await tell(paid(first.quote, 'pi_1'))).status, 200, 'late news of the payment change nothing')
     t.equal(await has(), '-3200000')
+    for (const again of [1, 2])
+      t.equal((await tell(disputed('pi_1', 'funds_reinstated', 'won'))).status, 200, `time ${again}`)
+    t.equal(await has(), '1225596800000', 'a dispute that is won gives them back, once')
     t.strictSame((await rig.ledger.check()).faults, [])
   },
 )
