@@ -29,20 +29,46 @@ export async function askPaid(
   key: string,
   payer: Payer,
 ): Promise<ServiceAnswer> {
-  const accepted = [...(request.accepted ?? [200, 202]), 402]
-  let payment = await rememberedPayment(payer.store, key)
-  if (payment === undefined || payment.validUntilMs <= nowMs()) {
-    const answer = await service.ask({ ...request, accepted })
-    if (answer.status !== 402) return answer
-    // Only where the service's clock agrees that it is over: this one may have jumped, and two payments would be good then.
-    if (payment === undefined || payment.validUntilMs <= (timeOf(answer) ?? nowMs())) {
-      const offers = offersOf(answer)
-      if (offers.length > 0) checkClock(answer)
-      payment = await signPayment(offers, payer.signer, payer.maxMUSDCAmount)
-      await payer.store.set(key, JSON.stringify(payment))
-    }
+  const wish = { ...request, accepted: [...(request.accepted ?? [200, 202]), 402] }
+  const found = await inTurn(payer.store, key, () => paymentOrAnswer(service, wish, key, payer))
+  return 'answer' in found ? found.answer : await sendPaid(service, wish, found.payment)
+}
+
+/** What waits in a store until the payment under its key is remembered: two that sign at once would pay twice. */
+const turns = new WeakMap<ResumeStore, Map<string, Promise<unknown>>>()
+
+/** Runs `act` after all others of this store and key. The last one leaves nothing behind. */
+async function inTurn<T>(store: ResumeStore, key: string, act: () => Promise<T>): Promise<T> {
+  const ofStore = turns.get(store) ?? new Map<string, Promise<unknown>>()
+  turns.set(store, ofStore)
+  const before = ofStore.get(key) ?? Promise.resolve()
+  const mine = before.then(act, act)
+  ofStore.set(key, mine)
+  try {
+    return await mine
+  } finally {
+    if (ofStore.get(key) === mine) ofStore.delete(key)
   }
-  return await sendPaid(service, { ...request, accepted }, payment)
+}
+
+/** The remembered payment, else a new one for the service's offer; or the answer, where nothing is to be paid. */
+async function paymentOrAnswer(
+  service: RemoteService,
+  request: ServiceRequest,
+  key: string,
+  payer: Payer,
+): Promise<{ readonly payment: SignedPayment } | { readonly answer: ServiceAnswer }> {
+  const known = await rememberedPayment(payer.store, key)
+  if (known !== undefined && known.validUntilMs > nowMs()) return { payment: known }
+  const answer = await service.ask(request)
+  if (answer.status !== 402) return { answer }
+  // Only where the service's clock agrees that it is over: this one may have jumped, and two payments would be good then.
+  if (known !== undefined && known.validUntilMs > (timeOf(answer) ?? nowMs())) return { payment: known }
+  const offers = offersOf(answer)
+  if (offers.length > 0) checkClock(answer)
+  const payment = await signPayment(offers, payer.signer, payer.maxMUSDCAmount)
+  await payer.store.set(key, JSON.stringify(payment))
+  return { payment }
 }
 
 async function sendPaid(

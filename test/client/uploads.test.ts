@@ -244,6 +244,23 @@ t.test('an offer in USDC is paid under the cap, once, whatever breaks', async (t
   t.equal(new Set(payments).size, 1, 'one authorization, so one settlement at most')
 })
 
+t.test('two uploads of one content at once sign one payment', async (t) => {
+  const payments: string[] = []
+  const service = await uploads(t, ({ headers, body }) => {
+    const payment = headers['x-payment']
+    if (typeof payment !== 'string')
+      return { status: 402, json: { x402Version: 1, accepts: [offer], error: 'pay' } }
+    payments.push(payment)
+    return { json: receiptOf(body) }
+  })
+  const fundingMode = { mode: 'x402', maxMUSDCAmount: 2000n } as const
+  const resume = memoryStore()
+  const clients = await Promise.all([1, 2].map(() => clientOf(service, { resume })))
+  await Promise.all(clients.map((client) => client.upload({ data: 'x', fundingMode })))
+  t.equal(payments.length, 2)
+  t.equal(new Set(payments).size, 1, 'one authorization, so one settlement at most')
+})
+
 t.test('an offer that could not be valid is not signed', async (t) => {
   for (const maxTimeoutSeconds of [-5, 0, 1, 59, 1.5, 1e300, '300']) {
     let payments = 0

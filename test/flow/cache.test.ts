@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { get as request, type IncomingMessage, type ServerResponse } from 'node:http'
+import { type IncomingMessage, get as request, type ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import { eventually } from '../eventually.js'
