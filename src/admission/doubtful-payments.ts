@@ -8,7 +8,7 @@ const atOnceMax = 4
 const pageMax = 64
 /** Looks whose time is kept; more than that is looked at as if it was new. */
 const keptMax = 4096
-/** A payment is looked at again after this part of its age: some sixty times in a week. */
+/** A payment is looked at again after this part of the time since it failed: some sixty times in a week. */
 const agePart = 1 / 8
 
 /**
@@ -57,9 +57,9 @@ export class DoubtfulPayments {
     }
   }
 
-  #isDue({ payment, askedMs, reason = '' }: PaymentRecord): boolean {
+  #isDue({ payment, endedMs = 0, reason = '' }: PaymentRecord): boolean {
     const nowMs = this.clock.now()
-    const pauseMs = Math.max(this.everyMs, (nowMs - askedMs) * agePart)
+    const pauseMs = Math.max(this.everyMs, (nowMs - endedMs) * agePart)
     // A clock that was set back must not end the looks.
     const passedMs = Math.abs(nowMs - (this.#lookedMs.get(payment) ?? 0))
     return !usedReasons.has(reason) && passedMs >= pauseMs
