@@ -1,7 +1,7 @@
 // Runs test files as programs of their own, some at the same time.
 import { spawn } from 'node:child_process'
 import { chmodSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 /**
@@ -120,11 +120,45 @@ export function ran(words, environment = {}) {
 /** What was counted of programs that have ended. */
 let counted = 0
 
-/** Gives each of `all` to `act`, in this order, `jobs` at the same time. */
-export async function inTurns(all, jobs, act) {
-  const left = [...all]
-  const work = async () => {
-    for (let next = left.shift(); next !== undefined; next = left.shift()) await act(next)
+/** How often it is looked whether there is room for one more. */
+const lookMs = 1000
+/** One more may begin where this share of all processors had nothing to do since the last look. */
+const idleShare = 0.12
+/** What the largest tests take at once: a machine whose memory is full would be slower with one more. */
+const roomBytes = 3 * 1024 ** 3
+
+/** Whether this machine, since the last call, had processors without work, and has memory for one more. */
+function roomSeen() {
+  const idle = () => cpus().reduce((sum, { times }) => sum + times.idle, 0)
+  let [lastMs, lastIdle] = [performance.now(), idle()]
+  return () => {
+    const [nowMs, nowIdle] = [performance.now(), idle()]
+    const share = (nowIdle - lastIdle) / ((nowMs - lastMs) * cpus().length)
+    ;[lastMs, lastIdle] = [nowMs, nowIdle]
+    return share > idleShare && process.availableMemory() > roomBytes
   }
-  await Promise.all(Array.from({ length: jobs }, work))
+}
+
+/**
+ * Gives each of `all` to `act`, in this order: `jobs` at the same time, and more, up to `most`, while processors have nothing to do.
+ * What runs may only wait, for disks, timers and its own children.
+ */
+export async function inTurns(all, jobs, act, most = jobs) {
+  const left = [...all]
+  const see = roomSeen()
+  let working = 0
+  let hasRoom = false
+  const work = async () => {
+    working += 1
+    while (left.length > 0 && (working <= jobs || hasRoom)) await act(left.shift())
+    working -= 1
+  }
+  const workers = Array.from({ length: jobs }, work)
+  const looking = setInterval(() => {
+    hasRoom = see()
+    if (hasRoom && left.length > 0 && working < most) workers.push(work())
+  }, lookMs)
+  // It grows meanwhile.
+  for (const each of workers) await each
+  clearInterval(looking)
 }

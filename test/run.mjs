@@ -1,9 +1,10 @@
-// Runs the tests: each file is a program of its own, three at the same time. Prints TAP with a line for each file, whole only what failed.
+// Runs the tests: each file is a program of its own, three at the same time, and more while processors have nothing to do. Prints TAP
+// with a line for each file, whole only what failed.
 //
 //   npm test                         all files
 //   npm test -- flow/ client/fetch   files whose path has one of these in it
 //
-//   --jobs=N             as many files at the same time
+//   --jobs=N             as many files at the same time, and never more
 //   --fail-skip          a test that is skipped has failed
 //   --costliest=N        at the end, the N files that took the most processor time
 //   --conditions=NAME    for Node: `fallback` runs them over the TypeScript fallbacks of the addons
@@ -18,7 +19,13 @@ import { inTurns, ran } from './processes.mjs'
 const root = fileURLToPath(new URL('..', import.meta.url))
 /** Files and rooms that take longest, first: what runs last, runs alone. */
 const longest = [
+  'flow/takeover',
+  'flow/each-fault',
+  'flow/deploy-killed',
   'cli/tarball',
+  'clickhouse/graphql',
+  'flow/cluster-drain',
+  'interface/published-indexes',
   'flow/',
   'interface/',
   'fuzz/',
@@ -27,6 +34,11 @@ const longest = [
   'bands/',
   'payment/',
   'conformance/',
+  'disk/',
+  'catalog/',
+  'clickhouse/',
+  'cluster/',
+  'certificates/',
   'upload/',
   'deploy/',
 ]
@@ -34,9 +46,10 @@ const longest = [
 const words = process.argv.slice(2)
 const named = words.filter((word) => !word.startsWith('--'))
 const option = (name) => words.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3)
-// Two files on two processors left a quarter of their time unused: a test waits for timers, disks and its own children. More than
-// three would need more memory than small machines have.
+// Two files on two processors left a quarter of their time unused, and three a fifth: a test waits for timers, disks and its own
+// children.
 const jobs = Number(option('jobs') ?? Math.min(3, availableParallelism() + 1))
+const mostJobs = option('jobs') === undefined ? 3 * availableParallelism() : jobs
 const conditions = option('conditions')
 const failsSkipped = words.includes('--fail-skip')
 
@@ -110,7 +123,7 @@ async function act(file) {
 
 process.stdout.write(`TAP version 14\n1..${all.length}\n`)
 const startedMs = performance.now()
-await inTurns(all, jobs, act)
+await inTurns(all, jobs, act, mostJobs)
 
 // What is named as unsteady runs once more, alone: a failure of any other file counts.
 for (const { file, isGood } of [...results.values()]) {
