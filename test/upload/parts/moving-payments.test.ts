@@ -189,10 +189,14 @@ t.test('a payment that nobody knows of after a while is not waited for', async (
 t.test('one network has few of them, and others begin', async (t) => {
   const scene = sceneOf(t)
   scene.collected = async () => pending
-  const statuses: number[] = []
-  for (let at = 0; at < 40; at += 1) statuses.push((await scene.create(`p${at}`, '198.51.100.1')).status)
-  t.strictSame([statuses[31], statuses[32], statuses[39]], [503, 429, 429])
-  for (let at = 0; at < 300; at += 1) await scene.create(`q${at}`, `198.51.100.${at % 256}`)
+  // At the same time: each waits for the changes of some time, which are written down together.
+  const statuses = (names: readonly string[], client: (at: number) => string): Promise<number[]> =>
+    Promise.all(names.map(async (name, at) => (await scene.create(name, client(at))).status))
+  const many = (count: number, name: string): string[] =>
+    Array.from({ length: count }, (_, at) => `${name}${at}`)
+  const ofOne = await statuses(many(40, 'p'), () => '198.51.100.1')
+  t.strictSame([ofOne[31], ofOne[32], ofOne[39]], [503, 429, 429])
+  await statuses(many(300, 'q'), (at) => `198.51.100.${at % 256}`)
   t.ok(scene.open().length <= 512)
   t.match(await scene.create('r', '203.0.113.1'), { status: 503 }, 'it is begun')
 })
