@@ -19,6 +19,11 @@ export function random(): number {
   return createHash('sha256').update(`${seed} ${drawn}`).digest().readUInt32LE(0) / 2 ** 32
 }
 
+/** Begins the row anew: each file has the same one, whichever files its process ran before. */
+export function drawAgain(): void {
+  drawn = 0
+}
+
 /** A whole number from 0 to below `count`. */
 export function below(count: number): number {
   return Math.floor(random() * count)
