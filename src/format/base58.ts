@@ -18,9 +18,9 @@ export function encodeBase58(bytes: Uint8Array): string {
   return '1'.repeat(zeros < 0 ? bytes.length : zeros) + text
 }
 
-/** The bytes of a base58 text of at most 128 characters, or undefined where it is none. */
-export function decodeBase58(text: string): Bytes | undefined {
-  if (text.length > textMaxLength) return undefined
+/** The bytes of a base58 text of at most `maxLength` characters, or undefined where it is none. */
+export function decodeBase58(text: string, maxLength: number = textMaxLength): Bytes | undefined {
+  if (text.length > maxLength) return undefined
   let number = 0n
   for (const char of text) {
     const value = alphabet.indexOf(char)

@@ -22,14 +22,23 @@ export interface SeenPayment {
 /** What is wrong with a transaction, for the client: it will never be a payment. */
 export interface NoPayment {
   readonly wrong: string
+  /** Money came to the service with it all the same, and nobody is credited: the operator has to decide. */
+  readonly isUnclear?: boolean
 }
 
 /** One chain, and what its tokens are called. */
 export interface ChainReader {
   readonly chain: string
   readonly tokens: readonly TokenName[]
-  /** `absent`: the chain has no such transaction (yet). Refusals: no node answered. Rejects only for bugs. */
-  find(token: TokenName, id: string): Promise<SeenPayment | NoPayment | 'absent' | Refusal>
+  /**
+   * `recipient`: who was paid when it was seen before, where the settings name another wallet since. `absent`: the chain has no
+   * such transaction (yet). Refusals: no node answered. Rejects only for bugs.
+   */
+  find(
+    token: TokenName,
+    id: string,
+    recipient?: string,
+  ): Promise<SeenPayment | NoPayment | 'absent' | Refusal>
   close(): Promise<void>
 }
 

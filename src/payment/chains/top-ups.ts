@@ -1,3 +1,4 @@
+import { BoundedMap } from '../../actor/bounded-map.js'
 import type { Clock } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
 import { StrangersQuestions } from '../../admission/strangers-questions.js'
@@ -14,7 +15,7 @@ import { dayRecord, topUpDayKind } from '../books/days.js'
 import { accountOf } from '../books/wallets.js'
 import type { TokenName } from '../prices/rates.js'
 import { PaymentTerms, type PaymentTermsParts, type Unpayable } from './payment-terms.js'
-import type { ChainReader, SeenPayment } from './seen-payment.js'
+import type { ChainReader, NoPayment, SeenPayment } from './seen-payment.js'
 import {
   encodeTopUp,
   topUpKind as kind,
@@ -49,6 +50,8 @@ const eachPerMinute = 60
 /** Questions of clients about payments that are known, to each chain. */
 const knownTurns = { perSecond: 20, burst: 40, eachPerMinute: 240 }
 
+const warnedMax = 1000
+
 /** The result of a payment's first report. With `status`: the id is no payment to this service. */
 type FirstReport = Extract<TopUpOutcome, { readonly topUp: TopUp } | { readonly status: number }>
 
@@ -59,6 +62,8 @@ export class TopUps {
   readonly #unknownQueues = new Map<string, StrangersQuestions<FirstReport>>()
   /** By chain: questions about payments that were seen. They have turns of their own: no flood of ids keeps them waiting. */
   readonly #knownQueues = new Map<string, StrangersQuestions<TopUp>>()
+  /** Transactions that brought money without a payer. */
+  readonly #warned = new BoundedMap<string, true>(warnedMax)
   readonly #terms: PaymentTerms
   readonly #watched: WatchedTopUps
 
@@ -108,7 +113,10 @@ export class TopUps {
     const seen = await reader.find(token, id)
     if (seen === 'absent') return { status: 404, text: 'Transaction not found' }
     if (isRefusal(seen)) return seen
-    if ('wrong' in seen) return { status: 400, text: seen.wrong }
+    if ('wrong' in seen) {
+      this.#warn(reader.chain, id, seen)
+      return { status: 400, text: seen.wrong }
+    }
     const made = await this.#terms.atReport(token, reader.chain, id, seen)
     if (!('state' in made)) return made
     const change = { kind, key, value: encodeTopUp(made), expected: 0 }
@@ -121,6 +129,15 @@ export class TopUps {
     const stored = await this.parts.ledger.record(kind, key)
     if (stored === undefined) throw new Error(`the payment ${key} is not kept`)
     return { topUp: await this.#applySeen(stored, seen), isNew: isFirst }
+  }
+
+  /** Once for each transaction: reports of it may be repeated. */
+  #warn(chain: string, id: string, { wrong, isUnclear }: NoPayment): void {
+    const key = topUpKey(chain, id)
+    if (isUnclear !== true || this.#warned.has(key)) return
+    this.#warned.set(key, true)
+    const about = { chain, transaction: id, why: wrong }
+    this.parts.log.warn(about, 'a payment came and nobody is credited: give the credits by hand')
   }
 
   /** A known payment as it is now, or as it was known where no node can be reached now. */
@@ -172,10 +189,10 @@ export class TopUps {
     const stored = await this.parts.ledger.record(kind, key)
     if (stored === undefined) return 'credited, and not kept'
     const topUp = readTopUp(stored)
-    const { state, token, id } = topUp
+    const { state, token, id, recipient } = topUp
     // It was taken back since, and is pending again: each recheck looks at it.
     if (state !== 'credited') return undefined
-    const seen = await this.#readers.get(token)?.find(token, id)
+    const seen = await this.#readers.get(token)?.find(token, id, recipient)
     if (seen === undefined) return `nobody reads payments in ${token} any more`
     if (seen === 'absent') return 'credited here, and its chain does not know it'
     if (isRefusal(seen)) return seen
@@ -196,7 +213,7 @@ export class TopUps {
     const watched = await this.parts.ledger.record(watchedKind, stored.key)
     // It is not watched any more: another look may have ended it since this one read it.
     if (watched === undefined) return readTopUp((await this.parts.ledger.record(kind, stored.key)) ?? stored)
-    const seen = await this.#reader(topUp.token).find(topUp.token, topUp.id)
+    const seen = await this.#reader(topUp.token).find(topUp.token, topUp.id, topUp.recipient)
     // No node answered: nothing is known that could change the payment.
     if (isRefusal(seen)) return topUp
     if (seen === 'absent') {
@@ -205,6 +222,7 @@ export class TopUps {
       return this.#replace(stored, { ...topUp, state: 'failed', why: 'not_found' })
     }
     if ('wrong' in seen) {
+      this.#warn(topUp.chain, topUp.id, seen)
       if (topUp.state === 'credited') return this.#takeBack(stored, topUp)
       return this.#replace(stored, { ...topUp, state: 'failed', why: seen.wrong })
     }

@@ -6,6 +6,30 @@ const systemProgram = '1'.repeat(32)
 const tokenProgram = 'TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA'
 const memoProgram = 'MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr'
 
+/** An instruction of one of the programs; `accounts` are positions. */
+export interface Pay {
+  readonly program: 'system' | 'token'
+  readonly accounts: readonly number[]
+  readonly data: Uint8Array
+}
+
+/** What an instruction of this kind has for data, where it begins with an amount. */
+export function amountData(kind: readonly number[], amount: bigint, ...rest: number[]): Uint8Array {
+  const bytes = Buffer.alloc(8)
+  bytes.writeBigUInt64LE(amount)
+  return Uint8Array.from([...kind, ...bytes, ...rest])
+}
+
+/** A transfer of coins between the accounts at two positions. */
+export function coinPay(from: number, to: number, amount: bigint): Pay {
+  return { program: 'system', accounts: [from, to], data: amountData([2, 0, 0, 0], amount) }
+}
+
+/** TransferChecked of tokens. `signer`: the position of their owner, or of his delegate. */
+export function tokenPay(from: number, to: number, amount: bigint, signer: number): Pay {
+  return { program: 'token', accounts: [from, signer, to, signer], data: amountData([12], amount, 6) }
+}
+
 /** A transaction in the shape of `getTransaction` with encoding json (Solana JSON-RPC). */
 export interface Recorded {
   readonly keys: readonly string[]
@@ -13,12 +37,37 @@ export interface Recorded {
   readonly after: readonly number[]
   readonly tokens?: readonly [mint: string, owner: string, before: string, after: string][]
   readonly memo?: string
+  /** Its instructions that pay; absent: one, from the first account, or from that of the first of `tokens`. */
+  readonly pays?: readonly Pay[]
+  /** The same of programs that its instructions call. */
+  readonly inner?: readonly Pay[]
   readonly err?: unknown
   /** Of lookup tables: their balances follow those of `keys` and of the two programs. Then the version is 0. */
   readonly loaded?: { readonly writable: readonly string[]; readonly readonly: readonly string[] }
 }
 
-export function recorded({ keys, before, after, tokens = [], memo, err = null, loaded }: Recorded): object {
+export function recorded(given: Recorded): object {
+  const { keys, before, after, tokens = [], memo, err = null, loaded } = given
+  const mints = tokens.length > 0 ? [tokenProgram] : []
+  const rises = after.findIndex((one, at) => one > (before[at] ?? one))
+  const [, , had = '0', has = '0'] = tokens[1] ?? []
+  const tokensPay = tokens.length > 0 ? [tokenPay(1, 2, BigInt(has) - BigInt(had), 0)] : undefined
+  const isWhole = rises >= 0 && after.every(Number.isSafeInteger) && before.every(Number.isSafeInteger)
+  const coinsPay = isWhole ? [coinPay(0, rises, BigInt((after[rises] ?? 0) - (before[rises] ?? 0)))] : []
+  const written = ({ program, accounts, data }: Pay) => ({
+    programIdIndex: keys.length + (program === 'system' ? 0 : 2),
+    accounts,
+    data: encodeBase58(data),
+    stackHeight: null,
+  })
+  const data = memo === undefined ? [] : [encodeBase58(Buffer.from(memo))]
+  const memos = data.map((text) => ({
+    programIdIndex: keys.length + 1,
+    accounts: [],
+    data: text,
+    stackHeight: null,
+  }))
+  const inner = given.inner === undefined ? [] : [{ index: 0, instructions: given.inner.map(written) }]
   const amounts = (at: 2 | 3) =>
     tokens.map((one, index) => ({
       accountIndex: index + 1,
@@ -43,7 +92,7 @@ export function recorded({ keys, before, after, tokens = [], memo, err = null, l
       err,
       fee: 5000,
       computeUnitsConsumed: 300,
-      innerInstructions: [],
+      innerInstructions: inner,
       loadedAddresses: loaded ?? { writable: [], readonly: [] },
       preBalances: before,
       postBalances: after,
@@ -56,10 +105,14 @@ export function recorded({ keys, before, after, tokens = [], memo, err = null, l
     transaction: {
       signatures: [encodeBase58(Buffer.alloc(64, 1))],
       message: {
-        accountKeys: [...keys, systemProgram, memoProgram],
-        header: { numRequiredSignatures: 1, numReadonlySignedAccounts: 0, numReadonlyUnsignedAccounts: 2 },
+        accountKeys: [...keys, systemProgram, memoProgram, ...mints],
+        header: {
+          numRequiredSignatures: 1,
+          numReadonlySignedAccounts: 0,
+          numReadonlyUnsignedAccounts: 2 + mints.length,
+        },
         ...(loaded && { addressTableLookups: [] }),
-        instructions: [],
+        instructions: [...(given.pays ?? tokensPay ?? coinsPay).map(written), ...memos],
         recentBlockhash: key(99),
       },
     },

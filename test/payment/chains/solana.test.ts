@@ -5,11 +5,21 @@ import { encodeBase58 } from '../../../src/format/base58.js'
 import { KyveReader } from '../../../src/payment/chains/kyve-reader.js'
 import { SolanaReader } from '../../../src/payment/chains/solana-reader.js'
 import { type PaymentRig, paymentRig } from '../rig.js'
-import { key, kyveOwn, kyvePayer, recorded, sent } from './recorded-answers.js'
+import {
+  amountData,
+  coinPay,
+  key,
+  kyveOwn,
+  kyvePayer,
+  type Recorded,
+  recorded,
+  sent,
+  tokenPay,
+} from './recorded-answers.js'
 import { answeringServer } from './recorded-rpc.js'
 
 const [own, payer, friend, stranger] = [key(9), key(1), key(2), key(3)]
-const [ownToken, payerToken] = [key(19), key(11)]
+const [ownToken, payerToken, strangerToken, relay] = [key(19), key(11), key(13), key(4)]
 const mints = { 'solana-usdc': key(50), ario: key(51) }
 interface Node {
   /** By signature: how far it is, and what it is. */
@@ -163,6 +173,139 @@ t.test('what is no payment to us: another recipient, one that failed, one that t
   for (const id of ['x', 'a'.repeat(64), encodeBase58(Buffer.alloc(63, 1))])
     t.equal((await tell(rig, 'solana', id)).status, 404, id)
   t.strictSame(await rig.ledger.accounts('wallet:', '', 10), [])
+})
+
+/** A transfer of coins whose fee `relay` pays; `change`: what else is in it. */
+const sponsored = (change: Partial<Recorded> = {}): object =>
+  recorded({
+    keys: [relay, payer, own, stranger],
+    before: [5e9, 3e9, 1e9, 4e9],
+    after: [5e9 - 10_000, 2e9, 2e9, 4e9],
+    pays: [coinPay(1, 2, 10n ** 9n)],
+    ...change,
+  })
+/** The same of tokens. The fourth account is another one for tokens, of `stranger`. */
+const sponsoredTokens = (change: Partial<Recorded> = {}): object =>
+  recorded({
+    keys: [relay, payerToken, ownToken, strangerToken],
+    before: [5e9, 2e6, 2e6, 2e6],
+    after: [5e9 - 10_000, 2e6, 2e6, 2e6],
+    tokens: [
+      [mints.ario, payer, '400000000', '0'],
+      [mints.ario, own, '0', '400000000'],
+      [mints.ario, stranger, '400000000', '400000000'],
+    ],
+    pays: [tokenPay(1, 2, 400_000_000n, 0)],
+    ...change,
+  })
+const [half, ario] = [5n * 10n ** 8n, 400_000_000n]
+const named = (text: string) => ({ memo: `turboCreditDestinationAddress=${text}` })
+const swapped: Partial<Recorded> = {
+  tokens: [
+    [mints.ario, payer, '0', '0'],
+    [mints.ario, own, '0', '400000000'],
+    [mints.ario, stranger, '400000000', '0'],
+  ],
+}
+
+const payers: readonly [what: string, token: string, transaction: object, credited: string | undefined][] = [
+  ['coins, the fee by another', 'solana', sponsored(), payer],
+  ['for whom the memo names', 'solana', sponsored(named(friend)), friend],
+  [
+    'a program that is called moves the coins',
+    'solana',
+    sponsored({ pays: [], inner: [coinPay(1, 2, 10n ** 9n)] }),
+    payer,
+  ],
+  [
+    'a wallet with a seed: its base signs',
+    'solana',
+    sponsored({
+      pays: [{ program: 'system', accounts: [3, 1, 2], data: amountData([11, 0, 0, 0], 10n ** 9n) }],
+    }),
+    payer,
+  ],
+  ['in two transfers', 'solana', sponsored({ pays: [coinPay(1, 2, half), coinPay(1, 2, half)] }), payer],
+  ['of two payers', 'solana', sponsored({ pays: [coinPay(1, 2, half), coinPay(3, 2, half)] }), undefined],
+  [
+    'of two payers, one by a program',
+    'solana',
+    sponsored({ pays: [coinPay(1, 2, half)], inner: [coinPay(3, 2, half)] }),
+    undefined,
+  ],
+  ['from an account that is closed', 'solana', sponsored({ pays: [] }), undefined],
+  [
+    'another program with the same data',
+    'solana',
+    sponsored({ pays: [{ ...coinPay(1, 2, half), program: 'token' }] }),
+    undefined,
+  ],
+  [
+    'to itself, and by a payer',
+    'solana',
+    sponsored({ pays: [coinPay(2, 2, half), coinPay(1, 2, 10n ** 9n)] }),
+    payer,
+  ],
+  ['tokens, the fee by another', 'ario', sponsoredTokens(), payer],
+  ['tokens that a delegate sends', 'ario', sponsoredTokens({ pays: [tokenPay(1, 2, ario, 3)] }), payer],
+  [
+    'tokens by the older instruction',
+    'ario',
+    sponsoredTokens({ pays: [{ program: 'token', accounts: [1, 2, 0], data: amountData([3], ario) }] }),
+    payer,
+  ],
+  [
+    'tokens with a fee',
+    'ario',
+    sponsoredTokens({
+      pays: [
+        { program: 'token', accounts: [1, 0, 2, 0], data: amountData([26, 1], ario, 6, ...Buffer.alloc(8)) },
+      ],
+    }),
+    payer,
+  ],
+  ['tokens out of a swap', 'ario', sponsoredTokens({ ...swapped, inner: [tokenPay(3, 1, ario, 3)] }), payer],
+  [
+    'tokens of two payers',
+    'ario',
+    sponsoredTokens({ pays: [tokenPay(1, 2, 1n, 0), tokenPay(3, 2, ario, 0)] }),
+    undefined,
+  ],
+  [
+    'tokens from an account that nobody knows',
+    'ario',
+    sponsoredTokens({ pays: [tokenPay(0, 2, ario, 0)] }),
+    undefined,
+  ],
+  [
+    'tokens that are made',
+    'ario',
+    sponsoredTokens({ pays: [{ program: 'token', accounts: [0, 2, 0], data: amountData([7], ario) }] }),
+    undefined,
+  ],
+]
+
+t.test('who has paid is credited, whoever pays the fee', async (t) => {
+  for (const [what, token, transaction, credited] of payers) {
+    const { rig, node } = await solana(t)
+    const id = signature()
+    node.has.set(id, { level: 'finalized', transaction })
+    const answer = await tell(rig, token, id)
+    const holders = (await rig.ledger.accounts('wallet:', '', 10)).map(({ name }) => name)
+    t.strictSame(holders, credited === undefined ? [] : [`wallet:${credited}`], what)
+    if (credited !== undefined) t.equal(answer.status, 200, what)
+    else t.match(answer, { status: 400, text: 'The transaction does not say which wallet has paid' }, what)
+  }
+})
+
+t.test('what came in another way than by transfers is credited to nobody', async (t) => {
+  const { rig, node } = await solana(t)
+  const id = signature()
+  node.has.set(id, { level: 'finalized', transaction: sponsored({ pays: [coinPay(1, 2, half)] }) })
+  t.match(await tell(rig, 'solana', id), {
+    status: 200,
+    json: { creditedTransaction: { transactionQuantity: String(half), transactionSenderAddress: payer } },
+  })
 })
 
 t.test('KYVE: credited at once, since its blocks are final', async (t) => {
