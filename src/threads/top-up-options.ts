@@ -11,24 +11,25 @@ const usdc = {
 /** Which chains are read, by the nodes that are set. */
 export function readerOptions({ chains }: Settings<'chains'>): ReaderOptions {
   const { ethereumUrl, baseUrl, polygonUrl, solanaUrl, solanaAddress, kyveUrl, kyveAddress } = chains
+  const wallet = chains.ethereumAddress
   const evm: ReaderOptions['evm'][number][] = []
-  if (ethereumUrl !== undefined) {
+  if (ethereumUrl !== undefined && wallet !== undefined) {
     const names = { chain: 'ethereum', coins: ['ethereum'], contracts: { usdc: usdc.ethereum } } as const
-    evm.push({ ...names, url: ethereumUrl, confirmations: chains.ethereumDepth })
+    evm.push({ ...names, wallet, url: ethereumUrl, confirmations: chains.ethereumDepth })
   }
-  if (baseUrl !== undefined) {
+  if (baseUrl !== undefined && wallet !== undefined) {
     const ario = chains.baseArio === undefined ? {} : { 'base-ario': chains.baseArio }
     const contracts = { 'base-usdc': chains.baseUsdc, ...ario }
     const names = { chain: 'base', coins: ['base-eth'], contracts } as const
-    evm.push({ ...names, url: baseUrl, confirmations: chains.baseDepth })
+    evm.push({ ...names, wallet, url: baseUrl, confirmations: chains.baseDepth })
   }
-  if (polygonUrl !== undefined) {
+  if (polygonUrl !== undefined && wallet !== undefined) {
     const names = {
       chain: 'polygon',
       coins: ['matic', 'pol'],
       contracts: { 'polygon-usdc': usdc.polygon },
     } as const
-    evm.push({ ...names, url: polygonUrl, confirmations: chains.polygonDepth })
+    evm.push({ ...names, wallet, url: polygonUrl, confirmations: chains.polygonDepth })
   }
   const mints = {
     'solana-usdc': usdc.solana,

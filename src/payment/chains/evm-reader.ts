@@ -15,6 +15,8 @@ export interface EvmOptions {
   readonly chain: string
   /** A node (Ethereum JSON-RPC over HTTP). */
   readonly url: string
+  /** The wallet that is paid. */
+  readonly wallet: string
   /** Words for the chain's own coin. */
   readonly coins: readonly TokenName[]
   /** Contracts of ERC-20 tokens, by their names. */
@@ -30,6 +32,9 @@ const quantityShape = /^0x[0-9a-fA-F]{1,64}$/
 /** transfer(address,uint256) of ERC-20, and its event Transfer(address,address,uint256). */
 const transferCall = '0xa9059cbb'
 const transferTopic = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
+/** AuthorizationUsed(address,bytes32) of ERC-3009. */
+const authorizedTopic = '0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5'
+const nobody = `0x${'0'.repeat(40)}`
 const callChars = 2 + 8 + 64 + 64
 
 /** Payments in the coin of an EVM chain, and in its ERC-20 tokens. */
@@ -47,7 +52,11 @@ export class EvmReader implements ChainReader {
     this.#peer = new JsonPeer({ url: options.url, connectionsMax: 8 }, clock)
   }
 
-  async find(token: TokenName, id: string): Promise<SeenPayment | NoPayment | 'absent' | Refusal> {
+  async find(
+    token: TokenName,
+    id: string,
+    wallet = this.options.wallet,
+  ): Promise<SeenPayment | NoPayment | 'absent' | Refusal> {
     if (!hashShape.test(id)) return 'absent'
     const found = await this.#ask('eth_getTransactionByHash', [id])
     if (found === undefined) return this.#silent()
@@ -58,13 +67,16 @@ export class EvmReader implements ChainReader {
     const tip = await this.#ask('eth_blockNumber', [])
     if (receipt === undefined || !isQuantity(tip)) return this.#silent()
     const contract = this.options.contracts[token]
-    const paid = contract === undefined ? coinIn(transaction) : tokenIn(transaction, contract)
-    if ('wrong' in paid) return paid
+    const called = contract === undefined ? coinIn(transaction) : tokenIn(transaction, contract)
     const mined = fieldsOf(receipt)
-    if (receipt === null || !isQuantity(mined.blockNumber)) return { ...paid, id, ...depthsOf(0, 1) }
+    if (receipt === null || !isQuantity(mined.blockNumber)) {
+      // What the call of another contract will transfer is known when it is in a block.
+      if ('wrong' in called) return contract === undefined ? called : 'absent'
+      return { ...called, id, ...depthsOf(0, 1) }
+    }
     if (mined.status !== '0x1') return { wrong: 'The transaction has failed on its chain' }
-    if (contract !== undefined && !isLogged(mined, contract, paid))
-      return { wrong: 'The token was not transferred' }
+    const paid = contract === undefined ? called : loggedIn(mined, contract, wallet, called)
+    if ('wrong' in paid) return paid
     const height = Number(mined.blockNumber)
     const confirmations = Number(tip) - height + 1
     return { ...paid, id, ...depthsOf(confirmations, this.options.confirmations), height }
@@ -112,15 +124,49 @@ function tokenIn({ from, to, input }: Fields, contract: string): Paid | NoPaymen
   return { ...facts, ...beneficiaryOf(textOf(input, callChars)) }
 }
 
-/** The log of the contract must confirm the transfer that the call requested. */
-function isLogged({ logs }: Fields, contract: string, { sender, recipient, quantity }: Paid): boolean {
-  const topic = (address: string): string => `0x${address.slice(2).toLowerCase().padStart(64, '0')}`
-  const wanted = [transferTopic, topic(sender), topic(recipient)].join()
-  return (Array.isArray(logs) ? logs.map(fieldsOf) : []).some(({ address, topics, data }) => {
-    const isWanted = Array.isArray(topics) && topics.join().toLowerCase() === wanted
-    const isToken = String(address).toLowerCase() === contract.toLowerCase()
-    return isToken && isWanted && isQuantity(data) && BigInt(data) === quantity
-  })
+/**
+ * Who has paid, and how much, by the log of the token's contract. The transaction may call the contract of a smart account, and
+ * others may send it, so only the call of a plain transfer (`called`) can name a beneficiary: anybody may have written the rest.
+ */
+function loggedIn(
+  { logs }: Fields,
+  contract: string,
+  wallet: string,
+  called: Paid | NoPayment,
+): Paid | NoPayment {
+  const events = (Array.isArray(logs) ? logs.map(fieldsOf) : [])
+    .filter(({ address }) => String(address).toLowerCase() === contract.toLowerCase())
+    .map(({ topics, data }) => ({
+      topics: (Array.isArray(topics) ? topics : []).map((topic) => String(topic).toLowerCase()),
+      data,
+    }))
+  const recipient = 'wrong' in called ? spelled(wallet) : called.recipient
+  // A transfer by authorization is a payment by x402, which is credited where it is presented.
+  const authorizers = new Set(
+    events.filter(({ topics }) => topics[0] === authorizedTopic).map(({ topics }) => addressIn(topics[1])),
+  )
+  const received = events
+    .filter(({ topics }) => topics[0] === transferTopic && addressIn(topics[2]) === recipient)
+    .map(({ topics, data }) => ({ from: addressIn(topics[1]), amount: isQuantity(data) ? BigInt(data) : 0n }))
+    .filter(({ from, amount }) => from !== undefined && from !== recipient && amount > 0n)
+  const transfers = received.filter(({ from }) => !authorizers.has(from))
+  const [sender, ...others] = new Set(transfers.map(({ from }) => from))
+  if (sender === undefined)
+    return {
+      wrong: received.length > 0 ? 'The transfer is a payment by x402' : 'The token was not transferred',
+    }
+  if (sender === nobody || others.length > 0)
+    return { wrong: 'The transaction does not say which wallet has paid', isUnclear: true }
+  const quantity = transfers.reduce((sum, { amount }) => sum + amount, 0n)
+  const isPlain = !('wrong' in called) && called.sender === sender
+  return { ...(isPlain ? called : { sender, recipient }), quantity }
+}
+
+/** The address in a topic of a log; undefined where it is none. */
+function addressIn(topic: string | undefined): string | undefined {
+  return topic !== undefined && /^0x0{24}[0-9a-f]{40}$/.test(topic)
+    ? spelled(`0x${topic.slice(26)}`)
+    : undefined
 }
 
 function beneficiaryOf(text: string): Pick<SeenPayment, 'beneficiary'> {

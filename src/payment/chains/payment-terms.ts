@@ -93,6 +93,8 @@ export class PaymentTerms {
     // An address that was in use at the report is the service's also where the settings name another one since.
     if (recipient !== this.#own(token) && recipient !== noted?.recipient)
       return { status: 400, text: `Payment transaction '${id}' was not sent to the address of this service` }
+    if (sender === recipient)
+      return { status: 400, text: `Payment transaction '${id}' was sent by this service to itself` }
     if (quantity < 1n) return { status: 400, text: 'Transaction quantity must be greater than 0' }
     // Payments that were reported before a sender was excluded are taken.
     if (sender !== noted?.sender && (excluded.has(sender) || excluded.has(account))) {

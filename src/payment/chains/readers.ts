@@ -13,6 +13,7 @@ export interface ReaderOptions {
   readonly evm: readonly {
     readonly chain: string
     readonly url: string
+    readonly wallet: string
     readonly coins: readonly TokenName[]
     readonly contracts: Readonly<Partial<Record<TokenName, string>>>
     readonly confirmations: number

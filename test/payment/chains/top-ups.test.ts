@@ -221,6 +221,7 @@ t.test('ether and USDC on a real chain', { skip }, async (t) => {
   const facts = {
     chain: 'base',
     url: chain.url,
+    wallet: receiver.address,
     coins: ['base-eth'],
     contracts,
     confirmations: 3,
@@ -252,7 +253,28 @@ t.test('ether and USDC on a real chain', { skip }, async (t) => {
   const aim = stringToHex(`turboCreditDestinationAddress=${alice}`).slice(2)
   const aimed = await sent({ to: token, data: `${transfer(receiver.address, 6_250_000n)}${aim}` })
   const elsewhere = await sent({ to: token, data: transfer(payer.address, 1n) })
+  // As a smart account does: another contract calls the token, and others send the transaction.
+  const owner = await chain.account({ units: 12_500_000n, ether: 10n ** 18n })
+  const batch: Hex = '0xcA11bde05977b3631167028862bE2a173976CA11'
+  await chain.write(owner, 'approve', [batch, 12_500_000n])
+  const abi = parseAbi([
+    'struct Call { address target; bytes callData; }',
+    'function tryAggregate(bool requireSuccess, Call[] calls) payable',
+    'function transferFrom(address,address,uint256)',
+  ])
+  const pull = [owner.address, receiver.address, 6_250_000n] as const
+  const callData = encodeFunctionData({ abi, functionName: 'transferFrom', args: pull })
+  const args = [true, [1, 2].map(() => ({ target: token, callData }))] as const
+  const data = encodeFunctionData({ abi, functionName: 'tryAggregate', args })
+  const batched = await sent({ to: batch, data })
   await mine()
+  t.match(await tell('base-usdc', batched), {
+    status: 200,
+    json: {
+      creditedTransaction: { transactionQuantity: '12500000', transactionSenderAddress: owner.address },
+    },
+  })
+  t.equal((await rig.service.balanceOf(owner.address))?.winc, '1532000000000', 'once for both transfers')
   t.match(await tell('base-eth', coin), {
     status: 200,
     json: { creditedTransaction: { winstonCreditAmount: '306400000000000' } },
