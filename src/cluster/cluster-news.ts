@@ -33,6 +33,8 @@ export class ClusterNews {
         connectTimeout: answerMs,
         commandTimeout: answerMs,
         retryStrategy: (times) => Math.min(times * 100, reconnectMaxMs),
+        // It would subscribe once more, and nobody would hear that this failed: the thread would end.
+        autoResubscribe: false,
       })
     this.#speaking = open()
     this.#hearing = open()
