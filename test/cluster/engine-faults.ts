@@ -81,9 +81,23 @@ async function connected(
   ...statements: readonly string[]
 ): Promise<Client> {
   const client = new Client({ connectionString: url })
+  // The next fault may end it before it is over.
+  client.on('error', () => undefined)
   await client.connect()
-  for (const statement of statements) await client.query(statement)
+  for (const statement of statements) await changed(client, statement)
   return client
+}
+
+/** Triggers on all tables are locked in another order than the program locks these: whoever is chosen tries again. */
+async function changed(client: Client, statement: string): Promise<void> {
+  for (;;) {
+    try {
+      await client.query(statement)
+      return
+    } catch (error) {
+      if ((error as { readonly code?: string }).code !== '40P01') throw error
+    }
+  }
 }
 
 /** Stands for a server without room on its disk: nothing is inserted or changed, and what is there can be read. */
@@ -130,7 +144,7 @@ export function faultsOfPostgres(server: PostgresServer, hasAll: boolean): Fault
       url.pathname = '/cluster'
       const client = await connected({ url: url.href }, ...fill)
       await pause(ms)
-      for (const statement of empty) await client.query(statement)
+      for (const statement of empty) await changed(client, statement)
       await client.end()
     },
     'PostgreSQL ends all sessions': async () => {
@@ -154,12 +168,13 @@ const noWrites = (bucket: string): string =>
 
 export function faultsOfObjects(server: Radosgw, bucket: string, hasAll: boolean): Faults {
   const { gateway, objects, credentials } = server
-  const still = (one: typeof gateway): Fault =>
-    forSoLong(
-      () => suspend(one),
-      () => one.kill('SIGCONT'),
-    )
-  const gone: Faults = { 'S3 stands still': still(gateway), 'S3 has no disk': still(objects) }
+  const gone: Faults = {
+    'S3 stands still': forSoLong(
+      () => suspend(gateway),
+      () => gateway.kill('SIGCONT'),
+    ),
+    'S3 has no disk': forSoLong(() => suspend(objects), server.wake),
+  }
   if (!hasAll) return gone
   const secret = (secretAccessKey: string): Promise<void> => {
     const keys = ['--access-key', credentials.accessKeyId, '--secret-key', secretAccessKey]

@@ -14,6 +14,11 @@ export interface MachineGiven {
   readonly under?: readonly string[]
 }
 
+/** A command that becomes the program of another release, whose sources are in a folder and built. */
+export function otherRelease(folder: string): readonly string[] {
+  return ['sh', '-c', `exec "$0" --single-threaded-gc '${folder}/bin/sluice.mjs' start`]
+}
+
 const [startsMax, betweenStartsMs] = [20, 3000] as const
 
 /** A machine whose program is ended and started again, over one folder. */
@@ -22,6 +27,8 @@ export class LastingMachine {
   readonly logs: Running['log'][] = []
   readonly name: string
   readonly folder: string
+  /** A command that becomes Node with the next start. */
+  under: readonly string[] | undefined
   #running: Running | undefined
 
   constructor(
@@ -30,6 +37,7 @@ export class LastingMachine {
   ) {
     this.name = given.name
     this.folder = given.folder
+    this.under = given.under
   }
 
   get running(): Running {
@@ -57,9 +65,9 @@ export class LastingMachine {
   }
 
   #run(): Promise<Running> {
-    const { name, folder, settings, words = [], under } = this.given
+    const { name, folder, settings, words = [] } = this.given
     const all = { ...settings, CLUSTER_NODE: name }
-    return run(this.t, folder, all, [...conditions, ...words], under)
+    return run(this.t, folder, all, [...conditions, ...words], this.under)
   }
 
   /**

@@ -17,7 +17,7 @@ const [longestMs, quietMs] = [30_000, 6000]
 t.setTimeout(faults * 60_000 + 1_200_000)
 
 t.test(`${faults} faults of three machines`, async (t) => {
-  const machines = await ThreeMachines.start(t, true)
+  const machines = await ThreeMachines.start(t, { hasAll: true })
   const { load } = machines
   if (logs !== undefined) t.teardown(() => machines.writeLogs(logs))
   const kinds = Object.entries(machines.faults).filter(([name]) => name.includes(kind))

@@ -19,6 +19,7 @@ import {
   faultsOfRedis,
   startEngines,
 } from './engine-faults.js'
+import type { LastingMachine } from './lasting-machine.js'
 import { faultsOfProcess } from './machine-faults.js'
 import { farPlaces, nearPlaces, type Places } from './machine-places.js'
 
@@ -62,9 +63,13 @@ export class ThreeMachines {
 
   /**
    * All up, with credits for the clients. `hasAll`: all faults that there are, for which each machine has a network and a disk of
-   * its own. Else each machine is killed or stands still, and each engine is away or stands still.
+   * its own. Else each machine is killed or stands still, and each engine is away or stands still. `under`: a command that
+   * becomes Node, for each machine.
    */
-  static async start(t: Test, hasAll = false): Promise<ThreeMachines> {
+  static async start(
+    t: Test,
+    { hasAll = false, under }: { readonly hasAll?: boolean; readonly under?: readonly string[] } = {},
+  ): Promise<ThreeMachines> {
     const chain = await startChain(t)
     const engines: Engines = { ...(await startEngines()), chain }
     const { database, objects, redis, bucket } = engines
@@ -76,7 +81,10 @@ export class ThreeMachines {
     const opens = { ANS104_UNBUNDLE_FILTER: '{"always": true}', SERVICES: 'gateway' }
     const reader = await run(t, scratch('reader'), { TRUSTED_NODE_URL: node, ...opens })
     const places = hasAll ? await farPlaces(t, engines) : nearPlaces(t, engines)
-    for (const machine of places.machines) await machine.start()
+    for (const machine of places.machines) {
+      machine.under ??= under
+      await machine.start()
+    }
     const machines = new ThreeMachines(t, places, reader, {
       ...Object.assign({}, ...places.machines.map(faultsOfProcess)),
       ...places.faults,
@@ -87,6 +95,10 @@ export class ThreeMachines {
     })
     await machines.load.begin()
     return machines
+  }
+
+  get machines(): readonly LastingMachine[] {
+    return this.places.machines
   }
 
   /** Compares all that was acknowledged with what is there, and stops the machines. Throws where something is lost. */

@@ -16,6 +16,8 @@ export interface Radosgw {
   /** The processes, to be stopped by signals: the gateway alone answers; without its store it does not. */
   readonly gateway: ChildProcess
   readonly objects: ChildProcess
+  /** Lets the store go on after it stood still. Its lease may be over by then for good, so the monitor has it begin anew. */
+  wake(): Promise<void>
   /** Runs radosgw-admin with these words. */
   admin(...words: readonly string[]): Promise<void>
   stop(): Promise<void>
@@ -32,6 +34,7 @@ export const radosgwAbsent =
     : { skip: 'radosgw is not installed (Debian: ceph-mon ceph-osd radosgw)' }
 
 const readyMs = 60_000
+const runs = promisify(execFile)
 const credentials = { accessKeyId: 'testkey', secretAccessKey: 'testsecret' }
 
 /** Everything on loopback, so without keys between the daemons; one copy of each object. */
@@ -134,11 +137,7 @@ export async function startRadosgw(): Promise<Radosgw> {
     credentials,
     gateway: rgw,
     objects: osd,
-    async admin(...words) {
-      await promisify(execFile)('radosgw-admin', ['-c', path, '-n', 'client.rgw.a', ...words], {
-        env: environment,
-      })
-    },
+    ...ordersTo(path, environment, osd),
     async stop() {
       for (const child of [rgw, osd, mon]) {
         const gone = new Promise((resolve) => child.once('exit', resolve))
@@ -146,6 +145,22 @@ export async function startRadosgw(): Promise<Radosgw> {
         child.kill('SIGKILL')
         await gone
       }
+    },
+  }
+}
+
+function ordersTo(
+  path: string,
+  environment: NodeJS.ProcessEnv,
+  osd: ChildProcess,
+): Pick<Radosgw, 'wake' | 'admin'> {
+  return {
+    async wake() {
+      osd.kill('SIGCONT')
+      await runs('ceph', ['-c', path, '--connect-timeout', '20', 'osd', 'down', '0'], { env: environment })
+    },
+    async admin(...words) {
+      await runs('radosgw-admin', ['-c', path, '-n', 'client.rgw.a', ...words], { env: environment })
     },
   }
 }

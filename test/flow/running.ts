@@ -33,7 +33,8 @@ export const program = [
 
 /** Builds of the addons that the tests run with are those of the program, too. */
 export const conditions = process.execArgv.filter((word) => word.startsWith('--conditions='))
-const sanitizers = ['LD_PRELOAD', 'ASAN_OPTIONS', 'UBSAN_OPTIONS'].flatMap((name) => {
+const inheritedNames = ['LD_PRELOAD', 'ASAN_OPTIONS', 'UBSAN_OPTIONS', 'NODE_OPTIONS', 'TEST_STATEMENTS_FILE']
+const inherited = inheritedNames.flatMap((name) => {
   const value = process.env[name]
   return value === undefined ? [] : [[name, value] as const]
 })
@@ -71,7 +72,7 @@ export async function run(
   const [command = '', ...rest] = [...under, process.execPath, ...words, ...program, 'start']
   const child = spawn(command, rest, {
     env: {
-      ...Object.fromEntries(sanitizers),
+      ...Object.fromEntries(inherited),
       PATH: process.env.PATH ?? '',
       PORT: '0',
       DEVNET_PORT: '0',
