@@ -115,7 +115,10 @@ export class SegmentScan implements RowScan {
   get key(): Buffer | undefined {
     const row = this.#row
     if (row === undefined) return undefined
-    this.#key ??= this.live.segment.keyOf(row)
+    if (this.#key === undefined) {
+      if (this.live.segment.isNew(row)) this.#ahead(row)
+      this.#key = this.live.segment.keyOf(row)
+    }
     return this.#key
   }
 

@@ -116,26 +116,43 @@ export class CheckedFile {
   }
 
   /**
-   * Begins to read all of these places, `bytesEach` from each on, at once, and does not wait. False where all seem to be in
-   * memory, by a look at four of them.
+   * Begins to read all of these places, `bytesEach` from each on, at once, and does not wait: those whose pages were not read
+   * before. False where there are none. Where all were read, a look at four of them says whether they are still in memory.
    */
   ahead(places: Float64Array, bytesEach: number): boolean {
+    return this.aheadTo(
+      places,
+      places.map((place) => place + bytesEach),
+    )
+  }
+
+  /** The same, each place up to an end of its own (exclusive). */
+  aheadTo(places: Float64Array, ends: Float64Array): boolean {
     const { length } = places
-    if (length === 0) return false
-    const size = this.file.sizeBytes
-    const looks = [0, Math.floor(length / 3), Math.floor((2 * length) / 3), length - 1]
-    const isHere = looks.every((look) => {
-      const place = Math.min(places[look] as number, size - 1)
-      return this.file.isResident(place, Math.min(size, place + bytesEach), false)
-    })
-    if (isHere) return false
+    let count = 0
     const ranges = new Float64Array(2 * length)
-    for (let at = 0; at < length; at += 1) {
-      ranges[2 * at] = places[at] as number
-      ranges[2 * at + 1] = (places[at] as number) + bytesEach
+    const add = (at: number): void => {
+      ranges[2 * count] = places[at] as number
+      ranges[2 * count + 1] = ends[at] as number
+      count += 1
     }
-    this.file.ahead(ranges)
-    return true
+    for (let at = 0; at < length; at += 1) {
+      if (!(this.isKnown(places[at] as number) && this.isKnown((ends[at] as number) - 1))) add(at)
+    }
+    if (count === 0 && this.#isGone(places, ends)) for (let at = 0; at < length; at += 1) add(at)
+    if (count > 0) this.file.ahead(ranges.subarray(0, 2 * count))
+    return count > 0
+  }
+
+  /** Whether places that were read are not in memory any more, by a look at four of them. */
+  #isGone(places: Float64Array, ends: Float64Array): boolean {
+    const { length } = places
+    const size = this.file.sizeBytes
+    const looks = length === 0 ? [] : [0, Math.floor(length / 3), Math.floor((2 * length) / 3), length - 1]
+    return looks.some((look) => {
+      const place = Math.min(places[look] as number, size - 1)
+      return !this.file.isResident(place, Math.min(size, Math.max(place, ends[look] as number)), false)
+    })
   }
 
   /** Whether the page of this place was read, and had its checksum. */
@@ -143,9 +160,17 @@ export class CheckedFile {
     return this.#sound[Math.floor(place / pageBytes)] === 1
   }
 
-  /** Begins to read these bytes at once, where the page of what is needed first was not read before. */
-  want(start: number, end: number, needed: number = start): void {
-    if (!this.isKnown(needed)) this.file.ahead(Float64Array.of(start, end))
+  /** Whether the pages of all bytes from `start` to before `end` were read, and had their checksums. */
+  areKnown(start: number, end: number): boolean {
+    for (let page = Math.floor(start / pageBytes); page * pageBytes < end; page += 1) {
+      if (this.#sound[page] !== 1) return false
+    }
+    return true
+  }
+
+  /** Begins to read these bytes at once, where not all from `from` to before `to` were read before. */
+  want(start: number, end: number, from: number = start, to: number = end): void {
+    if (!this.areKnown(from, to)) this.file.ahead(Float64Array.of(start, end))
   }
 
   /** All of it is read soon, from its beginning to its end. */
@@ -156,7 +181,7 @@ export class CheckedFile {
   /** Begins to read what lies around a page that is read for the first time, where that is wanted soon. */
   #readAround(page: number): void {
     const place = page * pageBytes
-    const part = this.#searched.find(([start, end]) => place >= start && place < end)
+    const part = this.#searched.find(([start, end]) => place + pageBytes > start && place < end)
     if (part !== undefined) {
       const from = Math.floor(place / togetherBytes) * togetherBytes
       if (this.file.isResident(place, Math.min(place + pageBytes, this.sizeBytes), false)) return

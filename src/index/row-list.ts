@@ -17,6 +17,8 @@ export const besideMax = 7
 const packedMax = 24
 /** So much of a list is wanted of the disk at once on either side of where it is read first: some 300 blocks. */
 const besideBytes = 2 ** 15
+/** The table of a list of 4 million rows is read in one piece. */
+const tableMax = 2 ** 18
 
 /** Writes lists into a segment, one after the other. */
 export class RowListWriter {
@@ -153,6 +155,7 @@ export class RowListReader {
   /** The last block whose first row is not behind `row`; 0 where there is none. Looks near the block that was loaded last. */
   blockOf(row: number): number {
     if (this.blockCount === 1) return 0
+    if (this.block < 0) this.#wantTable()
     let low = 0
     let high = this.blockCount - 1
     if (this.block >= 0) {
@@ -173,6 +176,13 @@ export class RowListReader {
       else high = middle - 1
     }
     return low
+  }
+
+  /** Begins to read the table of the blocks at once, with what lies before it: the last blocks. */
+  #wantTable(): void {
+    const { place } = this.#list
+    const end = place + Math.min(8 * this.blockCount, tableMax)
+    this.file.want(Math.max(0, place - besideBytes), end, place, end)
   }
 
   #firstOf(block: number): number {
@@ -199,7 +209,8 @@ export class RowListReader {
       const first = this.file.bytes.readUInt32LE(at)
       const position = list.place - this.file.bytes.readUInt32LE(at + 4)
       // A page of results goes on through the blocks beside it, in either direction.
-      if (isFirst) this.file.want(Math.max(0, position - besideBytes), position + besideBytes, position)
+      const end = position + 6 + 5 * this.filled
+      if (isFirst) this.file.want(Math.max(0, position - besideBytes), position + besideBytes, position, end)
       this.#read(position, first)
     }
   }

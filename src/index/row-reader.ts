@@ -162,6 +162,15 @@ export class RowReader {
     return tag
   }
 
+  /** Whether the page where a row begins, about, was not read before. */
+  isNew(row: number): boolean {
+    const { file, footer } = this
+    const entry = footer.starts + Math.floor(row / rowsPerStart) * startBytes
+    if (!file.areKnown(entry, entry + startBytes)) return true
+    const at = file.at(entry, entry + startBytes)
+    return !file.isKnown(file.bytes.readUIntLE(at, startBytes))
+  }
+
   /** Begins to read these rows and their words, each at once. Nothing happens where they seem to be in memory. */
   ahead(rows: Uint32Array): void {
     const { file, footer } = this
@@ -169,14 +178,18 @@ export class RowReader {
       rows,
       (row) => footer.starts + Math.floor(row / rowsPerStart) * startBytes,
     )
-    const areStartsThere = !file.ahead(entries, startBytes)
-    const places = entries.map((entry) => {
+    const areStartsThere = !file.ahead(entries, 2 * startBytes)
+    const placeOf = (entry: number): number => {
+      if (entry + startBytes > footer.groups) return footer.starts
       const at = file.at(entry, entry + startBytes)
       return file.bytes.readUIntLE(at, startBytes)
-    })
-    // Some stretches are longer than others.
-    const bytesEach = Math.ceil((1.5 * (footer.starts - footer.rows) * rowsPerStart) / footer.rowCount)
-    if (!file.ahead(places, bytesEach) && areStartsThere) return
+    }
+    const places = entries.map(placeOf)
+    if (!file.ahead(places, 1) && areStartsThere) return
+    file.aheadTo(
+      places,
+      entries.map((entry) => placeOf(entry + startBytes)),
+    )
     this.#wantWords(rows)
   }
 

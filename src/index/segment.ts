@@ -85,6 +85,11 @@ export class Segment {
     return this.rows.row(row, takesTags)
   }
 
+  /** Whether where a row begins was not read before. */
+  isNew(row: number): boolean {
+    return this.rows.isNew(row)
+  }
+
   /**
    * Begins to read all that these rows need, so that it reads at once what it would read one by one. Never throws a
    * DamagedSegment: perhaps nobody reads the row.
@@ -147,6 +152,7 @@ export class Segment {
     if (found === undefined) return undefined
     if (!found.mayBe) return found.list
     const row = firstOf(found.list, this)
+    this.ahead(Uint32Array.of(row))
     return this.rows.keyStarting(row, key)?.length === key.length ? found.list : undefined
   }
 

@@ -103,12 +103,12 @@ export class WordTable {
   #want(low: number, high: number): void {
     const { wordBlockCount, wordBlocks } = this.footer
     if (low >= wordBlockCount || high - low > 2 * blocksPerTop) return
-    const middle = this.#positionOf(Math.min((low + high) >>> 1, wordBlockCount - 1))
-    if (this.file.isKnown(middle)) return
+    const entries = Math.min(high + 2, wordBlockCount)
+    this.file.want(wordBlocks + low * tableEntryBytes, wordBlocks + entries * tableEntryBytes)
     const start = this.#positionOf(low)
     const end = high + 1 < wordBlockCount ? this.#positionOf(high + 1) : wordBlocks
-    if (end - start <= wantedMax) this.file.want(start, end, middle)
-    else {
+    if (end - start <= wantedMax) this.file.want(start, end)
+    else if (!this.file.isKnown(this.#positionOf((low + Math.min(high, wordBlockCount - 1)) >>> 1))) {
       const blocks = Math.min(high + 1, wordBlockCount) - low
       const heads = Float64Array.from({ length: blocks }, (_, at) => this.#positionOf(low + at))
       this.file.ahead(heads, headBytes)
