@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -11,7 +11,7 @@ import { type IndexTables, indexBytes, openIndexTables } from '../../src/catalog
 import { openCatalogTables } from '../../src/catalog/tables.js'
 import { appTag, halfTag, named } from '../index/chain.js'
 import { Comparison } from '../index/comparison.js'
-import { type FollowedBlocks, Follower } from '../index/followed.js'
+import { type FollowedBlocks, Follower, type MemoryUse, memoryUse } from '../index/followed.js'
 import { noId, pageKinds } from '../index/page-kinds.js'
 import { ownerCount } from '../index/repeated-chain.js'
 import { quantile } from '../kit/numbers.js'
@@ -24,20 +24,17 @@ const help = `index-follow: the index follows a made-up chain while it answers q
   --fork-every N   blocks between two forks, of depths 1 to 18 by turns (600); 0: none
   --ask-ms N       between two questions of each kind (100)
   --flush N        rows that become a segment (250000)
+  --together N     blocks that come at once, in one transaction (1)
   --folder PATH    where the index goes and stays (a temporary folder, removed at the end)
 
-The writer is a thread, as in the program; blocks are made by another process, whose memory does not count. Where the machine
-does not carry the rate, the chain waits, and the rate is shown. Of questions: processor time of the thread that asks, us, on
-average and at the 99th percentile; of blocks: elapsed milliseconds until they are committed.
+The writer is a process of its own, so that its memory can be told from that of who asks; blocks are made by a third one. Where
+the machine does not carry the rate, the chain waits, and the rate is shown. Of questions: processor time of the thread that asks,
+us, on average and at the 99th percentile; of blocks: elapsed milliseconds until they are committed. Memory is MiB: own
+(RssAnon), heap, outside of the heap with mapped files; of who asks, and of the writer.
 `
 
 /** Ids and bundles that are remembered for questions. */
 const rememberedMax = 20_000
-
-const memory = (key: string): number => {
-  const status = readFileSync('/proc/self/status', 'latin1')
-  return Math.round(Number(new RegExp(`${key}:\\s+(\\d+)`).exec(status)?.[1] ?? 0) / 1024)
-}
 
 /** Some of all that came, each as likely as any other: no more than so many. */
 class Remembered {
@@ -105,6 +102,9 @@ class Asker {
   }
 }
 
+const memoryText = ({ ownMiB, heapMiB, outsideMiB }: MemoryUse): string =>
+  `${ownMiB} (${heapMiB}, ${outsideMiB})`
+
 /** What a minute was like, in one line. */
 function lineOf(
   { counts, tables }: { readonly counts: { readonly rows: number }; readonly tables: IndexTables },
@@ -121,7 +121,8 @@ function lineOf(
   return (
     `${rows} rows (${Math.round((rows - rowsBefore) / 60)}/s), ${tables.sets.counts().rows} in tables, ` +
     `${tables.segments.all().length} segments, ${(indexBytes(tables) / rows).toFixed(1)} bytes a row; ` +
-    `own ${memory('RssAnon')} MiB, all ${memory('VmRSS')}; ` +
+    `memory ${memoryText(memoryUse())}, writer ${last === undefined ? 'none' : memoryText(last.memory)}; ` +
+    `writer ${last === undefined ? 0 : Math.round((last.rows * 1000) / last.ranMs)} rows a processor second; ` +
     `blocks: ${last?.blocks ?? 'none'}, forks ${last?.forks ?? 'none'}, p50 ${usual.toFixed(0)} ms, ` +
     `worst p99 ${most(({ p99Ms }) => p99Ms)}, most ${most(({ mostMs }) => mostMs)}, ` +
     `behind ${most(({ behindMs }) => behindMs)}`
@@ -135,18 +136,19 @@ interface Wish {
   readonly askMs: number
   readonly forkEvery: number
   readonly flushRows: number
+  readonly blocksAtOnce: number
 }
 
-async function follow({ folder, minutes, blockMs, askMs, forkEvery, flushRows }: Wish): Promise<void> {
+async function follow({ folder, minutes, blockMs, askMs, ...chosen }: Wish): Promise<void> {
   const path = join(folder, 'catalog')
-  const items = Math.ceil((minutes * 60_000) / blockMs) * 1000
+  const items = Math.ceil((minutes * 60_000) / Math.max(1, blockMs)) * 1000
   const generations = new Generations()
   const { environment } = openCatalogTables(path)
   const tables = openIndexTables(environment)
   const index = new ChainIndex(environment, generations)
   const asker = new Asker(index, ownerCount)
   let news: FollowedBlocks[] = []
-  const chain = { path, generations: generations.memory, items, blockMs, forkEvery, flushRows }
+  const chain = { path, items, blockMs, ...chosen }
   const follower = new Follower(chain, (blocks) => {
     news.push(blocks)
     for (const id of blocks.ids) asker.ids.add(id)
@@ -158,6 +160,8 @@ async function follow({ folder, minutes, blockMs, askMs, forkEvery, flushRows }:
     const endMs = startedMs + minute * 60_000
     while (systemClock.monotonic() < endMs) {
       await pause(askMs)
+      // The writer has a table of its own.
+      generations.commit([])
       index.refresh()
       if (asker.ids.some.length > 0) asker.ask()
     }
@@ -178,6 +182,7 @@ const { values } = parseArgs({
     'fork-every': { type: 'string', default: '600' },
     'ask-ms': { type: 'string', default: '100' },
     flush: { type: 'string', default: '250000' },
+    together: { type: 'string', default: '1' },
     folder: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
@@ -192,6 +197,7 @@ else {
     askMs: Number(values['ask-ms']),
     forkEvery: Number(values['fork-every']),
     flushRows: Number(values.flush),
+    blocksAtOnce: Number(values.together),
   })
   if (values.folder === undefined) rmSync(folder, { recursive: true, force: true })
 }

@@ -1,6 +1,9 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
 import { pause, systemClock } from '../../src/actor/clock.js'
+import { ranks, stepBack } from '../../src/actor/priority.js'
+import { processorTime } from '../../src/actor/processor-time.js'
 import { CatalogKeeper } from '../../src/catalog/catalog-keeper.js'
 import type { CatalogRequest } from '../../src/catalog/catalog-messages.js'
 import { Generations } from '../../src/catalog/generations.js'
@@ -9,18 +12,34 @@ import { quantile } from '../kit/numbers.js'
 import { forkDepth } from './bulk-build.js'
 import { madeElsewhere } from './chain-process.js'
 
-/** What a thread is started with that follows a made-up chain. */
+/** What a process is started with that follows a made-up chain. */
 export interface FollowedChain {
   readonly path: string
-  readonly generations: SharedArrayBuffer
   readonly items: number
   readonly blockMs: number
   /** Blocks between two forks; 0: none. */
   readonly forkEvery: number
   readonly flushRows: number
+  /** Blocks that come at once, in one transaction: as where much is behind. */
+  readonly blocksAtOnce: number
 }
 
-/** What the thread says of the blocks since it last did. */
+/** Memory of a process, MiB: its own, its heap, and what objects of it have outside (with files that are mapped). */
+export interface MemoryUse {
+  readonly ownMiB: number
+  readonly heapMiB: number
+  readonly outsideMiB: number
+}
+
+/** Memory of this process. */
+export function memoryUse(): MemoryUse {
+  const { heapTotal, external } = process.memoryUsage()
+  const own = /RssAnon:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'latin1'))?.[1]
+  const miB = (bytes: number): number => Math.round(bytes / 2 ** 20)
+  return { ownMiB: miB(Number(own) * 1024), heapMiB: miB(heapTotal), outsideMiB: miB(external) }
+}
+
+/** What the process says of the blocks since it last did. */
 export interface FollowedBlocks {
   readonly blocks: number
   readonly forks: number
@@ -30,6 +49,10 @@ export interface FollowedBlocks {
   readonly mostMs: number
   /** Milliseconds that it is behind the chain: then blocks come as fast as it takes them. */
   readonly behindMs: number
+  /** Rows that it took since it began, and processor time of the thread that writes, milliseconds. */
+  readonly rows: number
+  readonly ranMs: number
+  readonly memory: MemoryUse
   readonly ids: readonly Uint8Array[]
   readonly bundles: readonly Uint8Array[]
 }
@@ -38,23 +61,36 @@ const tellMs = 1000
 /** Behind by more than this the chain waits, so that the rate falls and no queue grows. */
 const behindMaxMs = 5000
 
-/** A thread with the keeper of an index, which follows a made-up chain: a block each `blockMs`, forks of each depth by turns. */
+/** A process with the keeper of an index, which follows a made-up chain: a block each `blockMs`, forks of each depth by turns. */
 export class Follower {
-  readonly #worker: Worker
+  readonly #child: ChildProcess
   readonly ended: Promise<void>
 
   constructor(chain: FollowedChain, note: (blocks: FollowedBlocks) => void) {
-    this.#worker = new Worker(fileURLToPath(import.meta.url), { workerData: { chain } })
-    this.#worker.on('message', note)
-    this.ended = new Promise((resolve, reject) => {
-      this.#worker.once('error', reject)
-      this.#worker.once('exit', () => resolve())
+    this.#child = fork(fileURLToPath(import.meta.url), ['--follow', JSON.stringify(chain)], {
+      serialization: 'advanced',
+      // As the program is started.
+      execArgv: ['--single-threaded-gc', '--no-memory-reducer'],
     })
+    this.#child.on('message', (blocks) => note(blocks as FollowedBlocks))
+    this.ended = new Promise((resolve, reject) => {
+      this.#child.once('error', reject)
+      this.#child.once('exit', () => resolve())
+    })
+  }
+
+  /** Stops it in the middle of what it does (SIGSTOP), until `goOn`. */
+  halt(): void {
+    this.#child.kill('SIGSTOP')
+  }
+
+  goOn(): void {
+    this.#child.kill('SIGCONT')
   }
 
   /** Commits what waits, and ends. */
   async stop(): Promise<void> {
-    this.#worker.postMessage('stop')
+    if (this.#child.connected) this.#child.send('stop')
     await this.ended
   }
 }
@@ -65,30 +101,34 @@ class Followed {
   /** The last blocks, for forks: the height and the messages of each. */
   readonly #last: { height: number; messages: readonly CatalogRequest[] }[] = []
   #blocks = 0
+  #rows = 0
   #forks = 0
   isStopped = false
 
   constructor(private readonly chain: FollowedChain) {
     const flush = { rows: chain.flushRows, forkDepth }
     const options = { path: chain.path, touchEveryMs: 10_000, flush }
-    this.#keeper = new CatalogKeeper(options, new Generations(chain.generations), systemClock)
+    this.#keeper = new CatalogKeeper(options, new Generations(), systemClock)
   }
 
   async run(tell: (blocks: FollowedBlocks) => void): Promise<void> {
-    const { items, blockMs, forkEvery } = this.chain
+    const { items, blockMs, forkEvery, blocksAtOnce } = this.chain
+    const waiting: (readonly CatalogRequest[])[] = []
     let dueMs = systemClock.monotonic()
     let sentMs = dueMs
     let [ids, bundles]: [Uint8Array[], Uint8Array[]] = [[], []]
     for await (const made of madeElsewhere(items, { bundlesPerBlock: 1, isRepeated: true })) {
       ids.push(...made.ids)
       bundles.push(...made.bundles)
-      for (const messages of made.blocks) {
-        if (this.isStopped) return
-        dueMs = Math.max(dueMs + blockMs, systemClock.monotonic() - behindMaxMs)
+      waiting.push(...made.blocks)
+      while (waiting.length >= blocksAtOnce && !this.isStopped) {
+        const some = waiting.splice(0, blocksAtOnce)
+        dueMs = Math.max(dueMs + blockMs * some.length, systemClock.monotonic() - behindMaxMs)
         await pause(Math.max(0, dueMs - systemClock.monotonic()))
-        await this.#take(messages)
-        if (forkEvery > 0 && this.#blocks % forkEvery === 0) await this.#fork()
+        await this.#take(some)
+        if (forkEvery > 0 && this.#blocks % forkEvery < some.length) await this.#fork()
       }
+      if (this.isStopped) return
       const nowMs = systemClock.monotonic()
       if (nowMs - sentMs < tellMs) continue
       sentMs = nowMs
@@ -98,14 +138,16 @@ class Followed {
     }
   }
 
-  async #take(messages: readonly CatalogRequest[]): Promise<void> {
+  async #take(blocks: readonly (readonly CatalogRequest[])[]): Promise<void> {
     const cameMs = systemClock.monotonic()
-    await this.#handled(messages)
+    await this.#handled(blocks.flat())
     this.#waits.push(systemClock.monotonic() - cameMs)
-    this.#blocks += 1
-    const [first] = messages
-    if (first?.kind === 'index-block') this.#last.push({ height: first.block.height, messages })
-    if (this.#last.length > forkDepth) this.#last.shift()
+    this.#blocks += blocks.length
+    for (const messages of blocks) {
+      const [first] = messages
+      if (first?.kind === 'index-block') this.#last.push({ height: first.block.height, messages })
+    }
+    this.#last.splice(0, this.#last.length - forkDepth)
   }
 
   /** Takes the last blocks back and brings them again: one, two and so on up to the depth of forks. */
@@ -121,6 +163,7 @@ class Followed {
   async #handled(messages: readonly CatalogRequest[]): Promise<void> {
     for (const reply of await Promise.all(messages.map((message) => this.#keeper.handle(message)))) {
       if (isRefusal(reply)) throw new Error(`the keeper refuses: ${reply.message}`)
+      this.#rows += reply.index?.added ?? 0
     }
   }
 
@@ -132,6 +175,9 @@ class Followed {
       p50Ms: quantile(waits, 0.5),
       p99Ms: quantile(waits, 0.99),
       mostMs: Math.max(0, ...waits),
+      rows: this.#rows,
+      ranMs: processorTime.monotonic(),
+      memory: memoryUse(),
     }
   }
 
@@ -141,13 +187,16 @@ class Followed {
 }
 
 async function follow(chain: FollowedChain): Promise<void> {
+  stepBack(ranks.keeper)
   const followed = new Followed(chain)
-  parentPort?.once('message', () => {
+  const stop = (): void => {
     followed.isStopped = true
-  })
-  await followed.run((blocks) => parentPort?.postMessage(blocks))
+  }
+  process.once('message', stop)
+  process.once('disconnect', stop)
+  await followed.run((blocks) => process.send?.(blocks))
   await followed.close()
+  process.disconnect()
 }
 
-if (!isMainThread && (workerData as { chain?: FollowedChain } | null)?.chain !== undefined)
-  await follow((workerData as { chain: FollowedChain }).chain)
+if (process.argv[2] === '--follow') await follow(JSON.parse(process.argv[3] ?? '{}') as FollowedChain)
