@@ -23,7 +23,8 @@ const help = `index-beside: what questions wait for while the index takes rows t
   --folder PATH    where the index goes and stays (a temporary folder, removed at the end)
 
 Slices alternate: the writer, a process with the rank of the catalog's thread, is stopped and goes on (SIGSTOP, SIGCONT), so that
-what else the machine does meets both. Shown are the median of all slices, and the median of the ratios of all pairs. Its rate is rows a second of the writer's own processor time, with the making of segments and merges.
+what else the machine does meets both. Shown are the median of all slices, and the median of the ratios of all pairs. Its rate is
+rows a second of the writer's own processor time, with the making of segments and merges.
 `
 
 interface Wish {

@@ -73,9 +73,9 @@ function ask(index: ChainIndex, kind: string, at: number, known: Known): void {
 }
 
 /** Reads and KiB: of opening, and of the question. */
-type Asked = readonly [openReads: number, openKib: number, reads: number, kib: number]
+type Reads = readonly [openReads: number, openKib: number, reads: number, kib: number]
 
-function askHere(folder: string, kind: string, at: number, known: Known): Asked {
+function askHere(folder: string, kind: string, at: number, known: Known): Reads {
   const [faults, kib] = readSoFar()
   const index = indexIn(folder)
   index.counts()
@@ -101,7 +101,7 @@ function inProcess<Answer>(args: readonly string[]): Answer {
 
 function measure(folder: string, asks: number, only: string | undefined): void {
   const known = inProcess<Known>(['--folder', folder, '--known'])
-  const opening: Asked[] = []
+  const opening: Reads[] = []
   const average = (list: readonly number[]): string =>
     (list.reduce((sum, one) => sum + one, 0) / list.length).toFixed(1)
   const lineOf = (name: string, reads: readonly number[], kib: readonly number[]): string[] => [
@@ -113,16 +113,16 @@ function measure(folder: string, asks: number, only: string | undefined): void {
   const lines = kindNames
     .filter((kind) => only === undefined || kind === only)
     .map((kind) => {
-      const asked = Array.from({ length: asks }, (_, at) => {
+      const answers = Array.from({ length: asks }, (_, at) => {
         dropped(folder)
         const question = ['--folder', folder, '--kind', kind, '--at', String(at + 1)]
-        return inProcess<Asked>([...question, '--of', JSON.stringify(known)])
+        return inProcess<Reads>([...question, '--of', JSON.stringify(known)])
       })
-      opening.push(...asked)
+      opening.push(...answers)
       return lineOf(
         kind,
-        asked.map(([, , reads]) => reads),
-        asked.map(([, , , kib]) => kib),
+        answers.map(([, , reads]) => reads),
+        answers.map(([, , , kib]) => kib),
       )
     })
   const open = lineOf(

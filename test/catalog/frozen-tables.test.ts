@@ -119,10 +119,10 @@ const small: FlushLimits = {
   clearing: { dropMax: 4, entriesEach: 4 },
   merges: { segmentsAlike: 3, levelMax: 2 },
 }
-const heights = [1, 2, 3, 4, 5, 6, 7, 8]
+const eight = [1, 2, 3, 4, 5, 6, 7, 8]
 
-/** Eight blocks of a transaction and an item, and three transactions in no block. */
-function fill({ apply }: ReturnType<typeof openedIn>): string[] {
+/** Blocks (eight, or `heights`) of a transaction and an item, and three transactions in no block. */
+function fill({ apply }: ReturnType<typeof openedIn>, heights: readonly number[] = eight): string[] {
   for (const name of ['p1', 'p2', 'p3']) apply(pending([name]))
   for (const height of heights) apply(block(height, [`t${height}`]), items(`t${height}`, [`i${height}`]))
   return [...heights.flatMap((height) => [`t${height}`, `i${height}`]), 'p1', 'p2', 'p3']
@@ -176,47 +176,47 @@ t.test('each row is there once at every step, and a kill between any two loses n
   await house.close()
 })
 
-t.test('a fork at every step leaves what the chain has', async (t) => {
-  let runs = 0
-  const depths = [1, 2, 3, 5, 8]
-  for (let at = 0, isLong = true; isLong; at += 1) {
-    for (const depth of depths.filter((_, rank) => rank === at % depths.length)) {
-      const house = openedIn(scratch(`fork-${at}-${depth}`), { ...small, isLast: true })
-      const before = fill(house)
-      let steps = 0
-      while (steps < at && house.step()) steps += 1
-      isLong = steps === at
-      const kept = heights.filter((height) => height <= 8 - depth)
-      house.apply({ kind: 'unwind', fromHeight: 9 - depth })
-      const gone = new Set(
-        heights.filter((height) => height > 8 - depth).flatMap((one) => [`t${one}`, `i${one}`]),
-      )
-      assert.deepEqual(
-        house.rows(),
-        before.filter((name) => !gone.has(name)),
-        `depth ${depth} at step ${at}`,
-      )
-      // The other branch has some of the same rows, also of what was in no block.
-      const first = 9 - depth
-      house.apply(block(first, ['p2', `t${first}`], [0, 1]), items(`t${first}`, ['i8', 'new']))
-      house.apply(pending(['p4']))
-      const expected = [
-        ...kept.flatMap((height) => [`t${height}`, `i${height}`]),
-        'p2',
-        `t${first}`,
-        ...['i8', 'new'].sort((one, other) => Buffer.compare(sha(one), sha(other))),
-        'p1',
-        'p3',
-        'p4',
-      ]
-      assert.deepEqual(house.rows(3), expected, `depth ${depth} at step ${at}`)
-      while (house.step()) assert.deepEqual(house.rows(3), expected, `depth ${depth} after step ${at}`)
-      assert.deepEqual(house.problems(), [], `depth ${depth} at step ${at}`)
-      await house.close()
-      runs += 1
-    }
+t.test('a fork of every depth at steps of a flush leaves what the chain has', async (t) => {
+  const [top, deepest, stepsApart] = [20, 18, 5]
+  const heights = Array.from({ length: top }, (_, at) => at + 1)
+  const seen = new Set<number>()
+  for (let at = 0, isLong = true; isLong; at += stepsApart) {
+    // Neighbouring steps have depths that lie apart.
+    const depth = 1 + (((at / stepsApart) * 5) % deepest)
+    const house = openedIn(scratch(`fork-${at}`), { ...small, isLast: true })
+    const before = fill(house, heights)
+    let steps = 0
+    while (steps < at && house.step()) steps += 1
+    isLong = steps === at
+    const first = top + 1 - depth
+    house.apply({ kind: 'unwind', fromHeight: first })
+    const gone = new Set(heights.slice(-depth).flatMap((one) => [`t${one}`, `i${one}`]))
+    const what = `depth ${depth} at step ${at}`
+    assert.deepEqual(
+      house.rows(),
+      before.filter((name) => !gone.has(name)),
+      what,
+    )
+    // The other branch has some of the same rows, also of what was in no block.
+    const others = [`i${top}`, 'new']
+    house.apply(block(first, ['p2', `t${first}`], [0, 1]), items(`t${first}`, others))
+    house.apply(pending(['p4']))
+    const expected = [
+      ...before.filter((name) => !gone.has(name) && !name.startsWith('p')),
+      'p2',
+      `t${first}`,
+      ...others.sort((one, other) => Buffer.compare(sha(one), sha(other))),
+      'p1',
+      'p3',
+      'p4',
+    ]
+    assert.deepEqual(house.rows(3), expected, what)
+    while (house.step()) assert.deepEqual(house.rows(9), expected, `${what}, and after it`)
+    assert.deepEqual(house.problems(), [], what)
+    await house.close()
+    seen.add(depth)
   }
-  t.ok(runs > 25, `${runs} runs`)
+  t.equal(seen.size, deepest, 'each depth was there')
 })
 
 t.test('a cursor goes on where it stood, whichever tables or files have the rows by then', async (t) => {
