@@ -26,7 +26,12 @@ export function agreedStatus(stated: readonly (TransactionStatus | Refusal)[]): 
   const unknown = stated.filter((one): one is Refusal => isRefusal(one) && one.refused === 'unknown')
   const answers = stated.filter((one) => !isRefusal(one) || one.refused === 'unknown')
   if (isMost(unknown) && unknown.length === answers.length) return unknown[0] as Refusal
-  if (isMost(answers)) return mined.length > 0 ? { kind: 'pending', isContested: true } : { kind: 'pending' }
+  if (isMost(answers))
+    return {
+      kind: 'pending',
+      ...(mined.length > 0 ? { isContested: true } : {}),
+      ...(isMost(unknown) ? { isUnknownToMost: true } : {}),
+    }
   const failed = stated.find((one): one is Refusal => isRefusal(one) && one.refused !== 'unknown')
   if (failed === undefined) throw new Error('no node got the request')
   return failed

@@ -19,8 +19,8 @@ import type { Transaction } from '../format/transaction.js'
 export interface Chain {
   /** A node's information about itself and its tip. */
   info(requester?: Requester): Promise<NodeInfo | Refusal>
-  /** Height of the tip, as most of several nodes have it. */
-  height(requester?: Requester): Promise<number | Refusal>
+  /** Height of the tip, as most of several nodes have it (`AgreedTips`). `before`: what an earlier run of the program knew. */
+  height(requester?: Requester, before?: KnownHeight): Promise<number | Refusal>
   /** The block at this height of the queried node's chain; its height is checked, its hash is not. */
   blockByHeight(height: number, requester?: Requester): Promise<Block | Refusal>
   /** The block of this name; the name in the answer is checked. */
@@ -63,8 +63,8 @@ export interface Chain {
    * Nodes give data this way up to 12 MiB only.
    */
   transactionData(id: Id, sizeBytes: number, requester?: Requester): Promise<ByteFlow | Refusal>
-  /** A recent block hash to sign into a new transaction, of a node that is not behind the others. */
-  anchor(requester?: Requester): Promise<BlockHash | Refusal>
+  /** A recent block hash to sign into a new transaction, with the height to which nodes count it (`AgreedTips`). */
+  tip(requester?: Requester): Promise<ChainTip | Refusal>
   /**
    * The least reward in winston for `sizeBytes` of data, which two nodes confirm where there are several; `target` (an address)
    * may cost extra where it is new.
@@ -76,6 +76,18 @@ export interface Chain {
   postTransaction(transaction: object, requester?: Requester): Promise<Posted | Refusal>
   /** Offers a chunk with its proof, as node JSON. A node that does not know the data root yet: `unknown`. */
   postChunk(chunk: object, requester?: Requester): Promise<Posted | Refusal>
+}
+
+export interface ChainTip {
+  /** A recent block: transactions with it are taken for some 50 blocks more. */
+  readonly anchor: BlockHash
+  readonly height: number
+}
+
+export interface KnownHeight {
+  readonly height: number
+  /** Since when it was known. */
+  readonly ageMs: number
 }
 
 /** `accepted`: new to the node. `known`: it had it already. */
@@ -132,8 +144,8 @@ export interface Block {
 }
 
 export type TransactionStatus =
-  /** `isContested`: a node has it in a block, and the others do not confirm that. */
-  | { readonly kind: 'pending'; readonly isContested?: true }
+  /** `isContested`: a node has it in a block, and the others do not confirm that. `isUnknownToMost`: most nodes deny it. */
+  | { readonly kind: 'pending'; readonly isContested?: true; readonly isUnknownToMost?: true }
   | {
       readonly kind: 'mined'
       readonly height: number

@@ -7,13 +7,15 @@ import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { Transaction } from '../format/transaction.js'
 import { AgreedPrices, areConfirmed } from './agreed-price.js'
 import { agreedStatus, agreedTransaction, isMinedByMost } from './agreed-status.js'
-import { agreedAnchor, agreedHeight, areHeightsClear, type StatedTip } from './agreed-tip.js'
+import { AgreedTips, areHeightsClear, areTipsClear } from './agreed-tip.js'
 import type {
   Block,
   BlockHash,
   ByteFlow,
   Chain,
+  ChainTip,
   Chunk,
+  KnownHeight,
   NodeInfo,
   Posted,
   TransactionOffset,
@@ -25,8 +27,9 @@ import { ChunkNodes } from './chunk-nodes.js'
 import { dataFlow } from './data-flow.js'
 import { againMs, worse } from './gravity.js'
 import { blockHeightOf, winstonOf } from './json-fields.js'
-import { distinct, Node, type NodeRequest } from './node.js'
-import { readAnchor, readBlock, readInfo, readOffset, readPending } from './node-answers.js'
+import { namedNodes } from './named-nodes.js'
+import type { Node, NodeRequest } from './node.js'
+import { readBlock, readInfo, readOffset, readPending } from './node-answers.js'
 import { NodeOrder } from './node-order.js'
 import {
   type NodeRead,
@@ -35,6 +38,7 @@ import {
   readWith,
   transactionRead,
 } from './node-reads.js'
+import { heightRequest, statedTip } from './node-tip.js'
 import { isPassing, isUnproven } from './passing.js'
 import type { ChainOptions } from './remote-chain-options.js'
 import { readChunkPosted, readTransactionPosted } from './verdict.js'
@@ -53,8 +57,6 @@ const largeMax = 4
 
 const turnless = refuse('busy', 'self', 'too many large answers are read')
 
-const heightRequest = { path: '/height', maxBytes: limit.word }
-
 /** Nodes that are queried for what must not depend on one of them. */
 const witnessesMax = 3
 
@@ -71,6 +73,7 @@ export class RemoteChain implements Chain {
   readonly #turns: FairSlots
   readonly #largeTurns = FairSlots.unbounded(largeMax)
   readonly #prices: AgreedPrices
+  readonly #tips: AgreedTips
   readonly #options: ChainOptions
   readonly #clock: Clock
 
@@ -84,19 +87,12 @@ export class RemoteChain implements Chain {
     private readonly pace?: () => Promise<void>,
     holders = new ChunkHolders(clock),
   ) {
-    this.#nodes = options.nodes.map((address) => new Node(address, options, clock))
-    const preferred = (options.chunkNodes ?? []).map((address) => {
-      const node = new Node(address, options, clock)
-      return this.#nodes.find(({ name }) => name === node.name) ?? node
-    })
-    const ownNodes = distinct([...preferred, ...this.#nodes])
-    const { urls = [], place = 'behind', queriedMax = 0 } = options.chunkGateways ?? {}
-    const others = urls.map((address) => new Node(address, options, clock))
-    this.#allNodes = distinct([...ownNodes, ...others])
-    const gateways = this.#allNodes.slice(ownNodes.length)
-    const isAlone = place === 'alone' && gateways.length > 0
+    const { nodes, all, preferred, gateways } = namedNodes(options, clock)
+    this.#nodes = nodes
+    this.#allNodes = all
+    const { place = 'behind', queriedMax = 0 } = options.chunkGateways ?? {}
     this.#chunkNodes = new ChunkNodes({
-      nodes: isAlone ? gateways : this.#allNodes,
+      nodes: place === 'alone' && gateways.length > 0 ? gateways : all,
       preferred: new Set(preferred),
       gateways: { nodes: new Set(gateways), comeFirst: place === 'before', queriedMax },
       options,
@@ -108,8 +104,14 @@ export class RemoteChain implements Chain {
     this.#nodeOrder = new NodeOrder(this.#nodes, options)
     this.#turns = new FairSlots({ max: options.callsMax, waitingMax: options.waitingMax })
     this.#prices = new AgreedPrices(clock)
+    this.#tips = new AgreedTips(clock)
     this.#options = options
     this.#clock = clock
+  }
+
+  /** How many nodes are queried for what must not depend on one of them. */
+  get #witnesses(): number {
+    return Math.min(witnessesMax, this.#nodes.length)
   }
 
   /** Calls under way: 0 when everything was given back. */
@@ -126,10 +128,10 @@ export class RemoteChain implements Chain {
     return this.#get('/info', limit.word * 100, readWith(readInfo), requester)
   }
 
-  async height(requester?: Requester): Promise<number | Refusal> {
+  async height(requester?: Requester, before?: KnownHeight): Promise<number | Refusal> {
     const read = readWith(blockHeightOf)
     const stated = await this.#askWitnesses(heightRequest, read, requester, areHeightsClear)
-    return isRefusal(stated) ? stated : agreedHeight(stated)
+    return isRefusal(stated) ? stated : this.#tips.height(stated, this.#witnesses, before)
   }
 
   blockByHeight(height: number, requester?: Requester): Promise<Block | Refusal> {
@@ -204,16 +206,13 @@ export class RemoteChain implements Chain {
     return flow
   }
 
-  async anchor(requester?: Requester): Promise<BlockHash | Refusal> {
-    const question = { path: '/tx_anchor', maxBytes: limit.word }
-    const stated = await this.#witness(async (node): Promise<StatedTip | Refusal> => {
-      const [height, anchor] = await Promise.all([
-        this.#read(node, heightRequest, readWith(blockHeightOf), requester),
-        this.#read(node, question, readWith(readAnchor), requester),
-      ])
-      return isRefusal(anchor) ? anchor : { height, anchor }
-    }, requester)
-    return isRefusal(stated) ? stated : agreedAnchor(stated)
+  async tip(requester?: Requester): Promise<ChainTip | Refusal> {
+    const stated = await this.#witness(
+      (node) => statedTip((question, read) => this.#read(node, question, read, requester)),
+      requester,
+      areTipsClear,
+    )
+    return isRefusal(stated) ? stated : this.#tips.tip(stated, this.#witnesses)
   }
 
   async price(sizeBytes: number, target?: string, requester?: Requester): Promise<bigint | Refusal> {
@@ -231,6 +230,13 @@ export class RemoteChain implements Chain {
 
   /** One node could take it and lose it, so several get it. */
   async postTransaction(transaction: object, requester?: Requester): Promise<Posted | Refusal> {
+    const posted = await this.#postToSeveral(transaction, requester)
+    if (isRefusal(posted) && posted.refused === 'malformed')
+      this.#tips.refused((transaction as { readonly last_tx?: unknown }).last_tx)
+    return posted
+  }
+
+  async #postToSeveral(transaction: object, requester?: Requester): Promise<Posted | Refusal> {
     const question = { path: '/tx', post: JSON.stringify(transaction), maxBytes: limit.word * 100 }
     const isTaken = (come: readonly unknown[]): boolean => come.includes('accepted')
     const posted = await this.#askWitnesses(question, readTransactionPosted, requester, isTaken)

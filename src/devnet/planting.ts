@@ -91,7 +91,7 @@ async function postData(
   const tx = signTransaction(
     {
       format: 2,
-      lastTx: Buffer.from(done(await chain.anchor()), 'base64url'),
+      lastTx: Buffer.from(done(await chain.tip()).anchor, 'base64url'),
       tags,
       target: nothing,
       quantity: 0n,

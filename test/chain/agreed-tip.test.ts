@@ -1,43 +1,86 @@
 /** A node that stands still, or lies, decides neither the height nor the anchor of transactions. */
 import t from 'tap'
-import { agreedAnchor, agreedHeight, areHeightsClear } from '../../src/chain/agreed-tip.js'
+import { AgreedTips, areHeightsClear, type StatedTip } from '../../src/chain/agreed-tip.js'
 import { type BlockHash, parseBlockHash } from '../../src/chain/chain.js'
-import { isRefusal, refuse } from '../../src/format/refusal.js'
+import { isRefusal, type Refusal, refuse } from '../../src/format/refusal.js'
+import { HandClock } from '../http/hand-clock.js'
 
 const silent = refuse('upstream', 'upstream', 'no answer')
+const unknown = refuse('unknown', 'upstream', 'no such block')
 const anchorOf = (number: number): BlockHash => {
   const hash = parseBlockHash(Buffer.alloc(48, number).toString('base64url'))
   if (hash === undefined) throw new Error('no hash')
   return hash
 }
-const [good, old] = [anchorOf(1), anchorOf(2)]
+const [good, old, made] = [anchorOf(1), anchorOf(2), anchorOf(3)]
+const hourMs = 3_600_000
+
+const tipsOf = (clock = new HandClock()): AgreedTips => new AgreedTips(clock)
+
+/** A tip; `knows`: the height of the other's anchor at this node. */
+function tip(height: number, anchor: BlockHash, knows: number | Refusal = unknown): StatedTip {
+  return { height, anchor, heightOf: async () => knows }
+}
 
 t.test('the height', (t) => {
-  t.equal(agreedHeight([100]), 100)
-  t.equal(agreedHeight([100, 2e9]), 100, 'of two the lower')
-  for (const lie of [0, 40, 2e9]) t.equal(agreedHeight([100, lie, 101]), lie > 101 ? 101 : 100)
-  t.equal(agreedHeight([100, silent]), 100)
-  t.ok(isRefusal(agreedHeight([silent, 2e9, silent])))
-  t.equal(agreedHeight([100, silent, 101]), 100)
+  t.equal(tipsOf().height([100], 1), 100)
+  t.equal(tipsOf().height([100, 2e9], 2), 100, 'of two the lower, where nothing is known')
+  for (const lie of [0, 40, 2e9]) t.equal(tipsOf().height([100, lie, 101], 3), 100)
+  t.equal(tipsOf().height([100, silent], 2), 100)
+  t.ok(isRefusal(tipsOf().height([silent, 2e9, silent], 3)))
+  t.equal(tipsOf().height([100, silent, 101], 3), 100)
   t.ok(areHeightsClear([100, 101], 3))
   t.notOk(areHeightsClear([100, 2e9], 3), 'the third decides')
   t.notOk(areHeightsClear([100], 3))
   t.end()
 })
 
-t.test('the anchor', (t) => {
-  t.equal(agreedAnchor([{ height: 100, anchor: good }]), good)
-  t.equal(agreedAnchor([{ height: silent, anchor: good }]), good)
-  t.equal(
-    agreedAnchor([
-      { height: 40, anchor: old },
-      { height: 100, anchor: good },
-      { height: 101, anchor: good },
-    ]),
-    good,
-    'not that of a node which stands still',
-  )
-  t.equal(agreedAnchor([silent, { height: 100, anchor: good }, silent]), good)
-  t.ok(isRefusal(agreedAnchor([silent, silent])))
+t.test('what most stated before is what one node alone cannot change', (t) => {
+  const clock = new HandClock()
+  const tips = tipsOf(clock)
+  t.equal(tips.height([1000, 1001, 1000], 3), 1000)
+  for (const lie of [5, 2e9]) {
+    t.equal(tips.height([1002, lie], 3), 1002, 'the third does not answer')
+    t.equal(tips.height([lie, 1002], 2), 1002)
+    t.ok(isRefusal(tips.height([lie], 3)), 'alone')
+    t.ok(isRefusal(tips.height([silent, lie], 2)))
+  }
+  t.equal(tips.height([silent, 1003], 2), 1003)
+  clock.jump(24 * hourMs)
+  t.equal(tips.height([1720, silent], 2), 1720)
+  t.equal(tips.height([1720, 1005], 3), 1720, 'one that stands still')
+  t.equal(tips.height([300, 300], 2), 300, 'most say so')
+  t.equal(tipsOf().height([1], 1, { height: 1000, ageMs: hourMs }), 1, 'the only one')
+  t.ok(isRefusal(tipsOf().height([5, silent], 2, { height: 1000, ageMs: hourMs })))
+  t.equal(tipsOf().height([5, 1030], 2, { height: 1000, ageMs: hourMs }), 1030)
   t.end()
+})
+
+t.test('the anchor, and its height', async (t) => {
+  const stated = (...some: (StatedTip | Refusal)[]) => tipsOf().tip(some, some.length)
+  t.same(await stated(tip(100, good)), { anchor: good, height: 100 })
+  t.same(await stated(tip(40, old), tip(100, good), tip(101, good)), { anchor: good, height: 101 })
+  t.same(await stated(tip(40, old), tip(100, good)), { anchor: good, height: 100 }, 'one stands still')
+  t.ok(isRefusal(await stated(silent, silent)))
+  t.ok(isRefusal(await stated(silent, tip(100, good), silent)))
+  t.same(
+    await stated(tip(5, good, 98), tip(100, good, 98)),
+    { anchor: good, height: 98 },
+    'the height of one is no height at which its own chain has this block',
+  )
+  t.same(await stated(tip(2e9, good, 98), tip(100, good, 98)), { anchor: good, height: 100 })
+})
+
+t.test('an anchor that all refuse is not given again where another node states another', async (t) => {
+  const tips = tipsOf()
+  const both = [tip(2e9, made), tip(100, good)]
+  t.same(await tips.tip(both, 2), { anchor: made, height: 2e9 })
+  tips.refused(old)
+  t.same(await tips.tip(both, 2), { anchor: made, height: 2e9 })
+  tips.refused(made)
+  t.same(await tips.tip(both, 2), { anchor: good, height: 100 })
+  t.same(await tips.tip(both, 2), { anchor: good, height: 100 })
+  const known = tipsOf()
+  known.height([100, 100], 2)
+  t.same(await known.tip(both, 2), { anchor: good, height: 100 }, 'no chain grows so fast')
 })

@@ -49,8 +49,8 @@ t.test('items that wait for others are not all read again in each round', async 
     logger: silentLog,
     height: () => 1,
     chain: {
-      anchor: async () => {
-        calls.push('anchor')
+      tip: async () => {
+        calls.push('tip')
         return refuse('busy', 'upstream', 'away')
       },
       price: async () => 1n,

@@ -135,18 +135,24 @@ export class BundleData {
 
   /**
    * All bytes in order, in pieces that are valid until the next one. Rejects where a file is gone or cut. `unfit`: gets each item
-   * whose bytes are not those that were accepted; without it nothing is compared.
+   * whose bytes are not those that were accepted; without it nothing is compared. `from`: position of the first byte, where
+   * nothing is compared.
    */
-  async *pieces(unfit?: (item: AcceptedItem) => void): AsyncGenerator<Uint8Array, undefined> {
-    yield this.header
+  async *pieces(unfit?: (item: AcceptedItem) => void, from = 0): AsyncGenerator<Uint8Array, undefined> {
+    if (from < this.header.length) yield this.header.subarray(from)
+    const behind = this.items.filter((_, at) => (this.offsets[at + 1] ?? this.sizeBytes) > from)
+    /** Bytes of the first of these that are left out. */
+    let skipped = Math.max(0, from - (this.offsets[this.items.length - behind.length] ?? from))
     const reader = new LogReader(this.logFolder)
     const gathered = new Gathered()
     try {
-      for (const stretch of stretchesOf(this.items)) {
+      for (const stretch of stretchesOf(behind)) {
         for (const item of stretch.items) {
           const { place } = item
           const check = unfit && checkOf(item)
-          for (let done = 0; done < place.sizeBytes; ) {
+          let done = skipped
+          skipped = 0
+          while (done < place.sizeBytes) {
             const left = { offset: place.offset + done, size: place.sizeBytes - done }
             // What lies in memory is not waited for: of small items there are many.
             const piece = reader.held(place.file, left) ?? (await reader.read(place.file, left, stretch.end))
@@ -176,16 +182,17 @@ export class BundleData {
   }
 
   /**
-   * The non-empty chunks in order, each valid until the next one. They share memory, because a bundle has up to 8192, and only
-   * garbage collection would free a buffer for each.
+   * The non-empty chunks in order, from that number on, each valid until the next one. They share memory, because a bundle has up
+   * to 8192, and only garbage collection would free a buffer for each.
    */
-  async *chunks(): AsyncGenerator<{ readonly index: number; readonly bytes: Uint8Array }, undefined> {
+  async *chunks(from = 0): AsyncGenerator<{ readonly index: number; readonly bytes: Uint8Array }, undefined> {
     const sizes = [...chunkSizes(this.sizeBytes)]
-    let index = 0
+    const start = sizes.slice(0, from).reduce((sum, size) => sum + size, 0)
+    let index = from
     const room = Buffer.allocUnsafeSlow(chunkSizeMax)
-    let gathered = room.subarray(0, sizes[0] ?? 0)
+    let gathered = room.subarray(0, sizes[index] ?? 0)
     let filled = 0
-    for await (const piece of this.pieces()) {
+    for await (const piece of this.pieces(undefined, start)) {
       for (let at = 0; at < piece.length; ) {
         const part = piece.subarray(at, at + gathered.length - filled)
         gathered.set(part, filled)

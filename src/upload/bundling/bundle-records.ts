@@ -1,7 +1,9 @@
 import { type Id, idBytes } from '../../format/id.js'
 import { readJsonRow } from '../../store/json-row.js'
 import type { Environment, Table } from '../../store/lmdb.js'
+import { isSamePlace } from '../../store/segments/log-file.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
+import { BundleLists, recentMax } from './bundle-lists.js'
 
 /**
  * A transaction that carries items:
@@ -21,7 +23,7 @@ export interface BundleRecord {
   readonly sizeBytes: number
   /** In the order in which they lie in it. */
   readonly items: readonly Id[]
-  /** Height of the chain when it was signed: its anchor is good for some 50 blocks from there. */
+  /** A height that the chain had when its anchor was taken: this is good for some 50 blocks from there. */
   readonly anchorHeight: number
   readonly createdMs: number
   /** Failures of the present step. */
@@ -40,7 +42,7 @@ export interface BundleRecord {
   readonly unshown?: Unshown
   /** Numbers of the chunks that are to be sent again; absent: all, or none. At most as many as are read back of a bundle. */
   readonly missing?: readonly number[]
-  /** Where not all of them were sent again: those before this one were. */
+  /** Where not all of them were sent: those before this one were. */
   readonly resentTo?: number
   /** Nodes have shown its data. */
   readonly isSeen?: true
@@ -63,12 +65,9 @@ export function summaryOf({ transaction: _, items, ...record }: BundleRecord): B
   return { ...record, items: items.length }
 }
 
-/** The youngest bundles, for people. */
-const recentMax = 50
-
 /**
  * Bundles with an item in them that were given up, after which the item is. The bundler pauses for longer after each of them, so
- * this takes about half a day: what is wrong (anchor, price, nodes) is seldom about the items.
+ * this takes more than half a day: what is wrong (anchor, price, nodes) is seldom about the items.
  */
 const failuresMax = 30
 
@@ -80,6 +79,7 @@ export class Bundles {
    * depth, each with ten thousand items, so their items are left on disk.
    */
   readonly #open = new Map<Id, BundleSummary>()
+  readonly #lists: BundleLists
   #recent: readonly BundleSummary[] = []
 
   constructor(
@@ -87,7 +87,23 @@ export class Bundles {
     private readonly uploads: Uploads,
   ) {
     this.#table = environment.table('bundles')
+    this.#lists = new BundleLists(environment)
+    const listed = this.#lists.ids(this.#table.count())
+    if (listed === undefined) this.#listAll()
+    else for (const id of listed) this.#note(this.known(id))
+  }
+
+  /** An older release did not list them. */
+  #listAll(): void {
     for (const { value } of this.#table.span({})) this.#note(read(value))
+    const { environment } = this
+    environment.write(() =>
+      this.#lists.replace(
+        this.#open.keys(),
+        this.#recent.map(({ id }) => id),
+        this.#table.count(),
+      ),
+    )
   }
 
   /** What was written is known without reading all records again: some have ten thousand items. */
@@ -95,9 +111,13 @@ export class Bundles {
     const summary = summaryOf(record)
     if (isOpen(record)) this.#open.set(record.id, summary)
     else this.#open.delete(record.id)
-    const others = this.#recent.filter(({ id }) => id !== record.id)
+    this.#recent = this.#recentWith(summary)
+  }
+
+  #recentWith(summary: BundleSummary): readonly BundleSummary[] {
+    const others = this.#recent.filter(({ id }) => id !== summary.id)
     const all = [...others, summary].sort((one, other) => other.createdMs - one.createdMs)
-    this.#recent = all.slice(0, recentMax)
+    return all.slice(0, recentMax)
   }
 
   find(id: Id): BundleRecord | undefined {
@@ -142,14 +162,23 @@ export class Bundles {
     this.#write(record)
   }
 
-  /** The items are in this bundle from now on. `offsets`: where each begins in its data. */
-  pack(record: BundleRecord, items: readonly AcceptedItem[], offsets: readonly number[]): void {
-    this.#write(record, () => {
-      for (const [at, item] of items.entries()) {
-        this.uploads.unqueue(item)
-        this.uploads.put({ ...item, bundle: record.id, offset: offsets[at] ?? 0 })
+  /**
+   * The items are in this bundle from now on. `offsets`: where each begins in its data. False, and nothing is written: one of them
+   * is in another place now, or waits no more, as it took time to make the bundle.
+   */
+  pack(record: BundleRecord, items: readonly AcceptedItem[], offsets: readonly number[]): boolean {
+    const isWritten = this.environment.write(() => {
+      const rows = items.map((item) => waitingRow(this.uploads.find(item.id), item))
+      if (!rows.every((row) => row !== undefined)) return false
+      this.#put(record)
+      for (const [at, row] of rows.entries()) {
+        this.uploads.unqueue(row)
+        this.uploads.put({ ...row, bundle: record.id, offset: offsets[at] ?? 0 })
       }
+      return true
     })
+    if (isWritten) this.#note(record)
+    return isWritten
   }
 
   /**
@@ -184,6 +213,8 @@ export class Bundles {
     this.#write({ ...record, state: 'permanent', height }, () => {
       for (const item of items) this.uploads.put({ ...item, permanent: height })
     })
+    // Nobody needs its bytes from here any more.
+    for (const { id } of items) this.uploads.unreadable.remove(id)
     return items.length
   }
 
@@ -193,6 +224,7 @@ export class Bundles {
     this.#write({ ...record, released: true }, () => {
       for (const item of items) this.uploads.release(item)
     })
+    for (const { id } of items) this.uploads.unreadable.remove(id)
     return items
   }
 
@@ -204,10 +236,23 @@ export class Bundles {
     })
   }
 
+  /** Only inside a `write`. */
+  #put(record: BundleRecord): void {
+    const key = idBytes(record.id)
+    const isNew = this.#table.get(key) === undefined
+    this.#table.put(key, Buffer.from(JSON.stringify(record)))
+    this.#lists.put('open', record.id, isOpen(record))
+    if (!isNew) return
+    const recent = new Set(this.#recentWith(summaryOf(record)).map(({ id }) => id))
+    for (const { id } of this.#recent) if (!recent.has(id)) this.#lists.put('recent', id, false)
+    this.#lists.put('recent', record.id, recent.has(record.id))
+    this.#lists.add()
+  }
+
   /** In one transaction with `more`; known when that is through. */
   #write(record: BundleRecord, more: () => void = () => undefined): void {
     this.environment.write(() => {
-      this.#table.put(idBytes(record.id), Buffer.from(JSON.stringify(record)))
+      this.#put(record)
       more()
     })
     this.#note(record)
@@ -224,6 +269,18 @@ export function unseenWarnings(bundles: Pick<Bundles, 'unshown'>): string[] {
   return [
     `${waiting.length} bundles are deep in the chain, and nodes do not show their data: ${counts.join(', ')}`,
   ]
+}
+
+/** A waiting item as it is now, where the same bytes of it still wait. */
+function waitingRow(now: AcceptedItem | undefined, item: AcceptedItem): AcceptedItem | undefined {
+  const waits =
+    now !== undefined && now.bundle === undefined && now.released !== true && now.reason === undefined
+  return waits && isSamePlace(now.place, item.place) ? now : undefined
+}
+
+/** What a bundle pays, in winston. */
+export function rewardOf({ transaction }: Pick<BundleRecord, 'transaction'>): bigint {
+  return BigInt((transaction as { readonly reward: string }).reward)
 }
 
 function isOpen({ state, released }: BundleRecord): boolean {

@@ -26,7 +26,7 @@ export interface BundlerParts extends Pick<ReadableDataParts, 'fromStore'> {
   readonly bundles: Bundles
   readonly itemLog: DurableLog
   readonly logFolder: string
-  readonly chain: Pick<Chain, 'anchor' | 'price' | 'balance' | 'postTransaction' | 'agreedStatus'>
+  readonly chain: Pick<Chain, 'tip' | 'price' | 'balance' | 'postTransaction' | 'agreedStatus'>
   readonly broadcast: Pick<Broadcast, 'chunk'>
   /** Nodes that show whether they have the data of a bundle: before, its bytes are not given up. */
   readonly witnesses: Pick<DataWitnesses, 'look'>

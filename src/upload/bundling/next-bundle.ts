@@ -1,4 +1,5 @@
 import { type Clock, isWithin } from '../../actor/clock.js'
+import type { Log } from '../../actor/log.js'
 import type { Id } from '../../format/id.js'
 import type { AcceptedItem, Uploads } from '../records/uploads.js'
 import { type ChoiceRules, chooseItems } from './choice.js'
@@ -20,6 +21,7 @@ export class NextBundle {
     private readonly uploads: Uploads,
     private readonly rules: NextRules,
     private readonly clock: Pick<Clock, 'now'>,
+    private readonly logger: Pick<Log, 'error'>,
   ) {}
 
   /** None where they may still wait for others. */
@@ -48,7 +50,7 @@ export class NextBundle {
     const oldest = uploads
       .oldest(1 + uploads.unreadable.count)
       .find((id) => !uploads.unreadable.isResting(id, clock.now()))
-    const first = oldest === undefined ? undefined : uploads.find(oldest)
+    const first = oldest === undefined ? undefined : this.#row(oldest)
     if (oldest === undefined) return false
     if (first === undefined || !isWithin(clock.now(), first.receivedMs, rules.waitMs)) return true
     const newBytes = uploads.enteredBytes - this.#enteredBytes
@@ -58,8 +60,21 @@ export class NextBundle {
   *#found(ids: Iterable<Id>): Generator<AcceptedItem> {
     for (const id of ids) {
       const isLeftOut = this.uploads.unreadable.isResting(id, this.clock.now())
-      const item = isLeftOut ? undefined : this.uploads.find(id)
+      const item = isLeftOut ? undefined : this.#row(id)
       if (item !== undefined) yield item
+    }
+  }
+
+  /** Undefined: its row cannot be read. It is left out as one whose bytes cannot be. */
+  #row(id: Id): AcceptedItem | undefined {
+    const { uploads, clock, logger } = this
+    try {
+      return uploads.find(id)
+    } catch (error) {
+      const reason = String(error)
+      if (uploads.unreadable.note(id, reason, clock.now(), false))
+        logger.error({ id, reason }, 'the record of an accepted upload cannot be read: it is set aside')
+      return undefined
     }
   }
 }

@@ -1,27 +1,30 @@
+import type { TransactionStatus } from '../../chain/chain.js'
 import type { Id } from '../../format/id.js'
 import { isRefusal, type Refusal } from '../../format/refusal.js'
 import type { BundleRecord, BundleSummary } from './bundle-records.js'
 import type { BundlerParts } from './bundler-parts.js'
+import type { LostBundles } from './lost-bundles.js'
 import { ReadBack } from './read-back.js'
 
-/** Nodes forget an anchor after so many blocks; a transaction that no node knows then is lost. */
-const anchorBlocks = 50
-/** A day of blocks: a node that still has it in a block of its own then follows a fork that is dead. */
+/** A day of blocks: one node alone that still has it in a block of its own then follows a fork that is dead. */
 const contestedBlocks = 720
-/** So many looks say that no node knows it, and for so many usual pauses, before it is lost: it is paid for. */
-const [lostLooks, lostPauses] = [3, 5] as const
+/**
+ * What most nodes have without a block is given up when all blocks are past that could take it, and stays so for so many usual
+ * pauses, some two and a half hours: nodes forget by themselves what comes too late.
+ */
+const pendingPauses = 150
+const contradiction = 'nodes contradict each other about its block'
 /** Bytes stay after they are permanent: the gateway reads them here until it has found them in their block. */
 const keepMs = 3_600_000
 
 /** Bundles of which nodes have taken everything: from there until their bytes are not needed here any more. */
 export class SeededBundles {
   readonly #readBack: ReadBack
-  /** Those that no node knows: since when, and how many looks have shown so. */
-  readonly #unknown = new Map<Id, { readonly sinceMs: number; readonly looks: number }>()
 
   /** `giveUp`: gets what will never be mined. */
   constructor(
     private readonly parts: BundlerParts,
+    private readonly lost: LostBundles,
     private readonly giveUp: (bundle: BundleRecord, reason: string) => Promise<void>,
   ) {
     this.#readBack = new ReadBack(parts)
@@ -34,37 +37,25 @@ export class SeededBundles {
   /** It is seeded no more. */
   forget(id: Id): void {
     this.#readBack.forget(id)
-    this.#unknown.delete(id)
   }
 
   /** Whether it is deep enough in the chain. A refusal: it stays in its state. */
   async look(bundle: BundleSummary): Promise<Refusal | undefined> {
-    const { bundles, chain, clock, onMined, rules } = this.parts
+    const { bundles, chain, onMined, rules } = this.parts
     const status = await chain.agreedStatus(bundle.id)
     if (isRefusal(status) && status.refused !== 'unknown') return status
-    if (isRefusal(status)) {
-      await this.#lost(bundle.id, status)
+    if (isRefusal(status) || (status.kind === 'pending' && status.isUnknownToMost === true)) {
+      await this.#denied(bundle.id, status)
       return undefined
     }
     if (status.kind === 'pending' && this.#isTooLate(bundle, status)) {
-      if (this.#isLost(bundle.id)) {
-        await this.giveUp(bundles.known(bundle.id), 'it is in no block, and comes into none any more')
-        return undefined
-      }
-    } else this.#unknown.delete(bundle.id)
+      await this.giveUp(bundles.known(bundle.id), 'it is in no block, and comes into none any more')
+      return undefined
+    }
+    if (status.kind === 'mined') this.lost.forget(bundle.id)
     if (status.kind === 'mined' && bundle.height !== status.height) onMined(bundle.id)
     if (status.kind === 'pending' || status.confirmations < rules.depth) {
-      const dueMs = clock.now() + rules.lookMs
-      const height = status.kind === 'pending' ? bundle.height : status.height
-      // A record may have ten thousand items, and nothing is lost where it is looked at too early.
-      if (bundle.attempts === 0 && bundle.height === height) bundles.delay(bundle.id, dueMs)
-      else
-        bundles.put({
-          ...bundles.known(bundle.id),
-          attempts: 0,
-          dueMs,
-          ...(height === undefined ? {} : { height }),
-        })
+      this.#wait(bundle, status)
       return undefined
     }
     const record = { ...bundles.known(bundle.id), height: status.height }
@@ -72,6 +63,29 @@ export class SeededBundles {
     if (shown !== 'seen') return shown
     this.#makePermanent(record, status.height)
     return undefined
+  }
+
+  /** It is looked at later. */
+  #wait(bundle: BundleSummary, status: TransactionStatus): void {
+    const { bundles, clock, rules } = this.parts
+    const dueMs = clock.now() + rules.lookMs
+    const height = status.kind === 'pending' ? bundle.height : status.height
+    const reason = this.#isContradiction(bundle, status) ? contradiction : undefined
+    // A record may have ten thousand items, and nothing is lost where it is looked at too early.
+    if (bundle.attempts === 0 && bundle.height === height && bundle.reason === reason) {
+      bundles.delay(bundle.id, dueMs)
+      return
+    }
+    const { reason: _, ...record } = bundles.known(bundle.id)
+    if (reason !== undefined) this.parts.logger.warn({ bundle: bundle.id }, `a bundle waits: ${reason}`)
+    const known = { ...(height === undefined ? {} : { height }), ...(reason === undefined ? {} : { reason }) }
+    bundles.put({ ...record, attempts: 0, dueMs, ...known })
+  }
+
+  /** One node has had it in a block for a day, and neither do most others have it there nor do most deny it. */
+  #isContradiction(bundle: BundleSummary, status: TransactionStatus): boolean {
+    const isContested = status.kind === 'pending' && status.isContested === true
+    return isContested && this.lost.blocksOver(bundle) > contestedBlocks
   }
 
   /** An operator answers for its data, which the nodes of this service do not show. */
@@ -94,31 +108,33 @@ export class SeededBundles {
   }
 
   /**
-   * No node knows the transaction: its block was taken back, or nodes have lost what was not mined. While its anchor holds it is
-   * posted once more, which costs nothing twice. It is looked at as often as one that is well, because its items wait for it.
+   * Most nodes do not know the transaction: its block was taken back, or nodes have lost what was not mined. While its anchor
+   * holds it is posted once more, which costs nothing twice. It is looked at as often as one that is well, because its items wait
+   * for it. One node alone that has it may be ahead of the others for some blocks; or for a day, where it has it in a block.
    */
-  async #lost(id: Id, { message: reason }: Refusal): Promise<void> {
-    const { bundles, chain, clock, height, rules } = this.parts
-    const isForgotten = (height() ?? 0) > bundles.known(id).anchorHeight + anchorBlocks
-    if (!isForgotten) await chain.postTransaction(bundles.known(id).transaction)
-    const { height: _, ...record } = bundles.known(id)
-    if (isForgotten && this.#isLost(id)) await this.giveUp(record, 'no node knows the transaction any more')
-    else bundles.put({ ...record, attempts: record.attempts + 1, dueMs: clock.now() + rules.lookMs, reason })
+  async #denied(id: Id, status: TransactionStatus | Refusal): Promise<void> {
+    const { bundles, chain, clock, rules } = this.parts
+    const overBlocks = this.lost.blocksOver(bundles.known(id))
+    if (overBlocks <= 0) await chain.postTransaction(bundles.known(id).transaction)
+    const isContested = !isRefusal(status) && status.kind === 'pending' && status.isContested === true
+    const aheadBlocks = isRefusal(status) ? 0 : rules.depth + (isContested ? contestedBlocks : 0)
+    const isOver = overBlocks > aheadBlocks
+    if (!isOver) this.lost.forget(id)
+    const { height, ...record } = bundles.known(id)
+    if (isOver && this.lost.note(id)) {
+      await this.giveUp(record, 'no node knows the transaction any more')
+      return
+    }
+    const reason = isRefusal(status) ? status.message : 'most nodes do not know the transaction'
+    const kept = isContested && height !== undefined ? { ...record, height } : record
+    bundles.put({ ...kept, attempts: record.attempts + 1, dueMs: clock.now() + rules.lookMs, reason })
   }
 
-  /** No block takes it any more, whatever one node states; one that has it in a block may be ahead of the others for a while. */
-  #isTooLate({ anchorHeight }: BundleSummary, { isContested }: { readonly isContested?: true }): boolean {
-    const { height, rules } = this.parts
-    const pastBlocks = (height() ?? 0) - anchorHeight - anchorBlocks - rules.depth
-    return pastBlocks > (isContested === true ? contestedBlocks : 0)
-  }
-
-  #isLost(id: Id): boolean {
-    const { clock, rules } = this.parts
-    const nowMs = clock.monotonic()
-    const { sinceMs, looks } = this.#unknown.get(id) ?? { sinceMs: nowMs, looks: 0 }
-    this.#unknown.set(id, { sinceMs, looks: looks + 1 })
-    return looks + 1 >= lostLooks && nowMs - sinceMs >= lostPauses * rules.lookMs
+  /** No block takes any more what most nodes have without one. */
+  #isTooLate(bundle: BundleSummary, { isContested }: { readonly isContested?: true }): boolean {
+    const isOver = isContested !== true && this.lost.blocksOver(bundle) > this.parts.rules.depth
+    if (!isOver) this.lost.forget(bundle.id)
+    return isOver && this.lost.note(bundle.id, pendingPauses)
   }
 
   /**

@@ -1,3 +1,4 @@
+import type { FairSlots } from '../../actor/fair-slots.js'
 import type { Broadcast } from '../../chain/broadcast.js'
 import { encodeBase64url } from '../../format/base64url.js'
 import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
@@ -11,42 +12,58 @@ export interface SeedingRules {
   readonly broadcast: Pick<Broadcast, 'chunk'>
   /** Chunks posted at once. */
   readonly atOnce: number
+  /** Each chunk has a slot of these. */
+  readonly turns: { readonly slots: FairSlots; readonly client: string }
+  /** Number of the first chunk. */
+  readonly from: number
   /** Nothing more is to be posted. */
   readonly isOver: () => boolean
   /** Whether a chunk is to be posted. */
   readonly isWanted: (index: number) => boolean
-  /** Called with each chunk that enough nodes have taken. */
-  readonly onTaken?: (index: number) => void
+  /** Called with each chunk that enough nodes have taken, and their names. `to`: all wanted ones before this number were. */
+  readonly onTaken: (to: number, nodes: readonly string[]) => void
 }
 
 /**
- * Posts the wanted chunks of a bundle. Returns the names of the nodes that took some; fewer chunks were posted where `isOver`
- * returned true meanwhile. A refusal: one was not taken by enough nodes. Rejects where the data cannot be read.
+ * Posts the wanted chunks of a bundle; fewer where `isOver` returns true meanwhile. A refusal: one was not taken by enough nodes.
+ * Rejects where the data cannot be read.
  */
 export async function postChunks(
   data: BundleData,
   tree: MerkleTree,
-  { broadcast, atOnce, isOver, isWanted, onTaken = () => undefined }: SeedingRules,
-): Promise<ReadonlySet<string> | Refusal> {
-  const takers = new Set<string>()
+  { broadcast, atOnce, turns, from, isOver, isWanted, onTaken }: SeedingRules,
+): Promise<Refusal | undefined> {
   let refusal: Refusal | undefined
   const underWay = new Set<Promise<void>>()
-  for await (const { index, bytes } of data.chunks()) {
+  /** Numbers of those that were not taken, from the lowest. */
+  const left = new Set<number>()
+  let next = from
+  for await (const { index, bytes } of data.chunks(from)) {
     if (refusal !== undefined || isOver()) break
+    next = index + 1
     if (!isWanted(index)) continue
-    const sent = postChunk(data.sizeBytes, tree, index, bytes, broadcast).then((taken) => {
-      if (isRefusal(taken)) refusal ??= taken
-      else {
-        for (const peer of taken) takers.add(peer)
-        onTaken(index)
-      }
-      underWay.delete(sent)
-    })
+    left.add(index)
+    const slot = await turns.slots.wait(turns.client)
+    if (isRefusal(slot)) throw new Error(slot.message)
+    const sent = postChunk(data.sizeBytes, tree, index, bytes, broadcast)
+      .then((taken) => {
+        if (isRefusal(taken)) {
+          refusal ??= taken
+          return
+        }
+        left.delete(index)
+        const [lowest = next] = left
+        onTaken(lowest, taken)
+      })
+      .finally(() => {
+        slot()
+        underWay.delete(sent)
+      })
     underWay.add(sent)
     if (underWay.size >= atOnce) await Promise.race(underWay)
   }
   await Promise.all(underWay)
-  return refusal ?? takers
+  return refusal
 }
 
 async function postChunk(

@@ -1,16 +1,19 @@
 import type { BlockNews } from '../../actor/block-news.js'
 import type { Clock, Timer } from '../../actor/clock.js'
 import type { Log } from '../../actor/log.js'
-import type { Chain } from '../../chain/chain.js'
+import type { Chain, KnownHeight } from '../../chain/chain.js'
 import { isRefusal } from '../../format/refusal.js'
 import { writePatiently } from '../../store/patient-write.js'
 import type { Uploads } from '../records/uploads.js'
 
 const word = 'height'
+const timeWord = 'height-ms'
 
 /** The height of the chain, polled and kept on disk, so that no upload waits for a node. */
 export class Height {
   #known: number | undefined
+  /** What an earlier run knew: a node that contradicts it decides nothing alone. */
+  readonly #before: KnownHeight | undefined
   #isAsking = false
   #isOutdated = false
   #isKeeping = false
@@ -25,6 +28,10 @@ export class Height {
   ) {
     const stored = uploads.value(word)
     this.#known = stored === undefined ? undefined : Number(stored)
+    // Older releases did not keep the time.
+    const sinceMs = Number(uploads.value(timeWord) ?? 0)
+    if (this.#known !== undefined)
+      this.#before = { height: this.#known, ageMs: Math.max(0, clock.now() - sinceMs) }
   }
 
   get known(): number | undefined {
@@ -61,7 +68,7 @@ export class Height {
   }
 
   async #look(): Promise<void> {
-    const height = await this.chain.height({ signal: this.closing })
+    const height = await this.chain.height({ signal: this.closing }, this.#before)
     if (isRefusal(height) || this.closing.aborted || height === this.#known) return
     this.#known = height
     // Not awaited: a start on a full disk must not wait for room.
@@ -73,7 +80,11 @@ export class Height {
     if (this.#isKeeping) return
     this.#isKeeping = true
     const { environment } = this.uploads
-    const put = (): void => environment.write(() => this.uploads.putValue(word, String(this.#known)))
+    const put = (): void =>
+      environment.write(() => {
+        this.uploads.putValue(word, String(this.#known))
+        this.uploads.putValue(timeWord, String(this.clock.now()))
+      })
     await writePatiently(put, this.closing, this.logger)
     this.#isKeeping = false
   }

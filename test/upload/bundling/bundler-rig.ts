@@ -5,6 +5,7 @@ import { pause } from '../../../src/actor/clock.js'
 import { silentLog } from '../../../src/actor/log.js'
 import { Meters, meterBytes } from '../../../src/actor/meter.js'
 import { meterTable } from '../../../src/actor/meter-table.js'
+import type { Broadcasted } from '../../../src/chain/broadcast.js'
 import type { DataWish } from '../../../src/chain/data-witnesses.js'
 import { encodeBase64url } from '../../../src/format/base64url.js'
 import { type Id, idOfBytes } from '../../../src/format/id.js'
@@ -50,7 +51,18 @@ export async function rigOf(
   const bundles = new Bundles(environment, uploads)
   const log = await DurableLog.open(join(folder, 'log'))
   const clock = new HandClock()
+  const beganMs = Date.now() - clock.monotonic()
+  clock.now = () => beganMs + clock.monotonic()
   let signed = 0
+  let hanging = 0
+  const { chunk = async () => ({ enough: true, results: [] }) as unknown as Broadcasted } =
+    more.broadcast ?? {}
+  const counted = async (json: string): Promise<Broadcasted> => {
+    hanging += 1
+    return chunk(json).finally(() => {
+      hanging -= 1
+    })
+  }
   const taken = new Set<string>()
   const unknown = refuse('unknown', 'upstream', 'no node has it')
   const bundler = new Bundler({
@@ -69,7 +81,7 @@ export async function rigOf(
       },
     },
     chain: {
-      anchor: async () => 'A'.repeat(64),
+      tip: async () => ({ anchor: 'A'.repeat(64), height: (more.height ?? (() => 1))() }),
       price: async () => 1n,
       balance: async () => balance,
       postTransaction: async ({ id }: { readonly id: string }) => {
@@ -80,11 +92,11 @@ export async function rigOf(
       agreedStatus: async (id: string) => (taken.has(id) ? { kind: 'pending' } : unknown),
       ...moreOfChain,
     },
-    broadcast: { chunk: async () => ({ enough: true, results: [] }) },
     witnesses: { look: async ({ offsets }: DataWish) => ({ seen: offsets, missing: [] }) },
     rules,
     meters: new Meters(meterTable, new SharedArrayBuffer(meterBytes(meterTable, 1)), 0),
     ...more,
+    broadcast: { chunk: counted },
   } as unknown as BundlerParts)
   bundler.start()
   t.teardown(async () => {
@@ -111,15 +123,26 @@ export async function rigOf(
     uploads.accept([{ ...facts, place, ...(turn === undefined ? {} : { turn }) }], () => undefined)
     return id
   }
+  /** What is sent beside the rounds has ended, or waits for nodes. */
+  const settled = async (): Promise<void> => {
+    const isDue = (): boolean =>
+      bundles.open().some(({ state, dueMs }) => state === 'posted' && dueMs <= clock.now())
+    for (let turns = 0, hung = 0; turns < 1000 && hung < 10 && isDue(); turns += 1) {
+      await pause(2)
+      hung = hanging > 0 ? hung + 1 : 0
+    }
+  }
   const round = async (afterMs = 5000): Promise<void> => {
     const before = bundles.recent.length
     clock.jump(afterMs)
     for (let turns = 0; turns < 40 && bundles.recent.length === before; turns += 1) await pause(5)
     await bundler.betweenRounds(() => undefined)
+    await settled()
   }
   const turn = async (afterMs: number): Promise<void> => {
     clock.jump(afterMs)
     await bundler.betweenRounds(() => undefined)
+    await settled()
   }
   return { uploads, bundles, clock, bundler, log, accept, round, turn }
 }

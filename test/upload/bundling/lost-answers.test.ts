@@ -9,12 +9,12 @@ const unknown = refuse('unknown', 'upstream', 'no node has it')
 const attempts = 80
 
 async function lostRig(t: Parameters<typeof rigOf>[0]) {
-  const chain = { status: silent as object, posts: 0, onPost: (_: string): unknown => undefined }
+  const chain = { status: silent as object, posts: 0, height: 1, onPost: (_: string): unknown => undefined }
   const rig = await rigOf(
     t,
     undefined,
     100n,
-    {},
+    { height: () => chain.height },
     {
       agreedStatus: async () => chain.status,
       postTransaction: async ({ id }: { readonly id: string }) => {
@@ -42,31 +42,41 @@ t.test('a bundle that nodes have is posted, though no post had an answer', async
   await attempt(attempts)
   t.match(bundles.find(bundle), { state: 'packed' }, 'while no node states anything it is kept')
   t.ok(chain.posts > 10, 'the same transaction is posted again, which costs nothing twice')
-  const { posts } = chain
   chain.status = { kind: 'pending' }
   await attempt(2)
   t.not(bundles.find(bundle)?.state, 'packed')
   t.equal(holder(), bundle)
-  t.equal(chain.posts, posts)
 })
 
-t.test('after a long outage nothing is posted that is given up at once', async (t) => {
-  const { bundles, chain, attempt, bundle } = await lostRig(t)
+t.test('after a long outage nothing is given up for what nodes state at one moment', async (t) => {
+  const { bundles, chain, attempt, bundle, holder } = await lostRig(t)
   await attempt(attempts)
   const transactions = new Set<string>()
   chain.onPost = (id) => transactions.add(id)
   chain.status = unknown
+  await attempt(3)
+  t.match(bundles.find(bundle), { state: 'packed' })
+  t.ok(transactions.has(bundle), 'its anchor holds, so it is posted')
+  chain.height = 60
   await attempt(1)
-  await attempt(1)
-  t.match(bundles.find(bundle), { state: 'dropped' })
-  t.notOk(transactions.has(bundle), 'its answer could be lost')
+  t.match(bundles.find(bundle), { state: 'packed' }, 'nodes may know their blocks, and transactions later')
+  chain.status = { kind: 'pending' }
+  await attempt(3)
+  t.not(bundles.find(bundle)?.state, 'packed')
+  t.equal(holder(), bundle)
+  t.strictSame([...transactions], [bundle])
 })
 
-t.test('a bundle that no node has is posted again, and its items are packed again in the end', async (t) => {
-  const { bundles, chain, attempt, bundle, holder } = await lostRig(t)
+t.test('a bundle that no node has is posted until its anchor ends, and packed again then', async (t) => {
+  const { bundles, chain, attempt, bundle, holder, uploads } = await lostRig(t)
   chain.status = unknown
   await attempt(attempts)
-  t.ok(chain.posts > 10, `${chain.posts} posts`)
+  t.ok(chain.posts > attempts / 4, `${chain.posts} posts`)
+  t.match(bundles.find(bundle), { state: 'packed' })
+  chain.height = 60
+  await attempt(8)
   t.match(bundles.find(bundle), { state: 'dropped' })
+  const item = bundles.find(bundle)?.items[0] ?? bundle
+  t.equal(uploads.find(item)?.failures ?? 0, 0, 'nobody refused it')
   t.not(holder(), bundle)
 })

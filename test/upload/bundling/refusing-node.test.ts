@@ -9,11 +9,11 @@ const wrong = refuse('malformed', 'client', 'a node refuses: Invalid anchor (las
 
 t.test('items outlast hours in which every transaction is refused', async (t) => {
   let isRefused = true
-  const { uploads, bundles, accept, round } = await rigOf(t, () => (isRefused ? wrong : {}))
+  const { uploads, bundles, accept, round, turn } = await rigOf(t, () => (isRefused ? wrong : {}))
   const ids = Array.from({ length: 5 }, (_, at) => accept(`paid ${at}`))
-  for (let waitedMs = 0; waitedMs < 5 * hourMs; waitedMs += 600_000) await round(600_000)
+  for (let waitedMs = 0; waitedMs < 5 * hourMs; waitedMs += 600_000) await turn(600_000)
   t.ok(bundles.recent.length < 20, `${bundles.recent.length} bundles were tried`)
-  t.ok(bundles.recent.length > 10)
+  t.ok(bundles.recent.length > 2)
   for (const id of ids) t.equal(uploads.find(id)?.reason, undefined, 'it is not given up')
   isRefused = false
   await round(hourMs)

@@ -80,7 +80,7 @@ t.test('bundles that are lost together make no pause', async (t) => {
 })
 
 t.test(
-  'what one node calls pending for ever is packed again, and a day later what one alone has in a block',
+  'what one node alone has is packed again when no block can take it; later, where it has it in one',
   async (t) => {
     const rig = await chainRig(t)
     const { chain, until, count, accept } = rig
@@ -90,17 +90,39 @@ t.test(
       makeDue(rig)
       return count('dropped') === number
     }
-    chain.status = { kind: 'pending', isContested: true }
+    const [alone, inBlock] = [
+      { kind: 'pending', isUnknownToMost: true },
+      { kind: 'pending', isUnknownToMost: true, isContested: true },
+    ]
+    chain.status = inBlock
     chain.height = 100
     t.notOk(await until(areDropped(1), 1000, 10))
-    chain.status = { kind: 'pending' }
+    chain.status = alone
     t.ok(await until(areDropped(1), 1000))
     t.ok(await until(() => count('seeded') === 1))
-    chain.status = { kind: 'pending', isContested: true }
+    chain.status = inBlock
     chain.height = 1000
     t.ok(await until(areDropped(2), 1000))
   },
 )
+
+t.test('what most nodes have, or one of two has in a block, is not packed again soon', async (t) => {
+  const rig = await chainRig(t)
+  const { chain, until, count, accept, bundles } = rig
+  accept(1)
+  t.ok(await until(() => count('seeded') === 1))
+  chain.height = 10_000
+  chain.status = { kind: 'pending', isContested: true }
+  const isDropped = (): boolean => {
+    makeDue(rig)
+    return count('dropped') > 0
+  }
+  t.notOk(await until(isDropped, 60_000, 40), 'one of two nodes that denies it decides nothing')
+  t.match(bundles.open(), [{ reason: /contradict/ }])
+  chain.status = { kind: 'pending' }
+  t.notOk(await until(isDropped, 1000, 40), 'a height may be wrong')
+  t.ok(await until(isDropped, 10_000, 40), 'hours later no block takes it')
+})
 
 t.test(
   'a posted bundle that nodes do not take the chunks of is paid for: it is looked for, and not packed again',
@@ -131,8 +153,12 @@ t.test('bundles that a reorganization makes wrong make one pause', async (t) => 
   chain.post = wrong
   const [early, late] = [bundles.open().slice(0, 4), bundles.open().slice(4)]
   for (const some of [early, late]) {
-    for (const { id } of some) bundles.delay(id, clock.now())
-    t.ok(await until(() => some.every(({ id }) => bundles.find(id)?.state === 'dropped'), 1))
+    const isDropped = (): boolean => {
+      for (const { id } of some) bundles.delay(id, clock.now())
+      return some.every(({ id }) => bundles.find(id)?.state === 'dropped')
+    }
+    t.notOk(await until(isDropped, 1, 3), 'one refusal decides nothing')
+    t.ok(await until(isDropped, 1000))
   }
   chain.post = {}
   chain.status = { kind: 'pending' }
@@ -164,15 +190,18 @@ t.test('a price that was too low is no failure of the items', async (t) => {
   const { chain, until, count, accept, carriers, ids, uploads, bundles } = rig
   const hourMs = 3_600_000
   chain.status = unknown
-  for (let times = 1; times <= 40; times += 1) {
+  for (let times = 1; times <= 32; times += 1) {
     chain.price = 1n
     chain.post = refuse('busy', 'upstream', 'a node is behind')
     if (times === 1) accept(1)
     t.ok(await until(() => count('packed') === 1, hourMs))
     chain.price = 10n
     chain.post = wrong
-    makeDue(rig)
-    t.ok(await until(() => count('dropped') === times, 1))
+    const isDropped = (): boolean => {
+      makeDue(rig)
+      return count('dropped') === times
+    }
+    t.ok(await until(isDropped, 2000))
   }
   t.match(bundles.recent[0], { state: 'dropped', reason: /below the price/ })
   t.equal(uploads.find(ids[0] as Id)?.failures ?? 0, 0)

@@ -1,0 +1,103 @@
+import type { Id } from '../../format/id.js'
+import { isRefusal, type Refusal, refuse } from '../../format/refusal.js'
+import { type BundleRecord, type BundleSummary, rewardOf } from './bundle-records.js'
+import type { BundlerParts } from './bundler-parts.js'
+import type { LostBundles } from './lost-bundles.js'
+
+/** After so many attempts without an answer nodes are queried whether they have it. */
+const unseenMax = 5
+const takenOver = 'another machine of the cluster has taken over its items'
+
+export interface PostingActs {
+  /** Nodes have its transaction. */
+  posted(bundle: BundleRecord): void
+  /** It will be in no block. `counts`: its items may be the reason. */
+  giveUp(bundle: BundleRecord, reason: string, counts: boolean): Promise<void>
+  /** Its items are the concern of others. */
+  drop(bundle: BundleRecord, reason: string): void
+}
+
+/**
+ * Offers transactions to nodes. An earlier post may have been taken while its answer was lost, by a kill, a full disk or a proxy:
+ * so a transaction is offered again for as long as its anchor holds, which costs nothing twice. It is given up only where several
+ * looks, minutes apart, find it nowhere, and nodes can take it no more, or refuse it each time.
+ */
+export class Posting {
+  /** The wallet had too little when the last transaction was refused. */
+  #isPoor = false
+
+  constructor(
+    private readonly parts: BundlerParts,
+    private readonly lost: LostBundles,
+    private readonly acts: PostingActs,
+  ) {}
+
+  get isPoor(): boolean {
+    return this.#isPoor
+  }
+
+  /** A refusal: it is to be posted later. */
+  async post(bundle: BundleRecord): Promise<Refusal | undefined> {
+    if ((await this.parts.isTakenOver?.(bundle.items)) === true) return this.#leave(bundle)
+    const posted = await this.parts.chain.postTransaction(bundle.transaction)
+    if (!isRefusal(posted)) return this.#known(bundle)
+    await this.#lookAtWallet(bundle)
+    if (this.#isPoor) return posted
+    const isOver = this.lost.blocksOver(bundle) > 0
+    const mayBeTaken = posted.refused !== 'malformed' && !isOver
+    if (!mayBeTaken || bundle.attempts >= unseenMax) {
+      const there = await this.#there(bundle.id)
+      if (there === 'known') return this.#known(bundle)
+      if (there !== 'absent') return there
+    }
+    if (mayBeTaken) this.lost.forget(bundle.id)
+    if (mayBeTaken || !this.lost.note(bundle.id)) return posted
+    // What was never refused while its anchor held has failed for the nodes alone.
+    await this.acts.giveUp(bundle, posted.message, !isOver)
+    return undefined
+  }
+
+  async #leave(bundle: BundleRecord): Promise<Refusal | undefined> {
+    const there = await this.#there(bundle.id)
+    if (there === 'known') return this.#known(bundle)
+    if (there !== 'absent') return there
+    if (!this.lost.note(bundle.id)) return refuse('busy', 'self', takenOver)
+    this.acts.drop(bundle, takenOver)
+    return undefined
+  }
+
+  #known(bundle: BundleRecord): undefined {
+    this.lost.forget(bundle.id)
+    this.#isPoor = false
+    this.acts.posted(bundle)
+  }
+
+  async #lookAtWallet(bundle: BundleRecord): Promise<void> {
+    const { address, chain, logger } = this.parts
+    const balance = await chain.balance(address)
+    const reward = this.#rewards(bundle)
+    this.#isPoor = !isRefusal(balance) && balance < reward
+    if (this.#isPoor)
+      logger.error(
+        { address, balance: String(balance), reward: String(reward) },
+        'the wallet of the upload service has too little',
+      )
+  }
+
+  /** Whether nodes have a transaction. A refusal: they do not state it. */
+  async #there(id: Id): Promise<'known' | 'absent' | Refusal> {
+    const status = await this.parts.chain.agreedStatus(id)
+    if (!isRefusal(status)) return 'known'
+    return status.refused === 'unknown' ? 'absent' : status
+  }
+
+  /** What this bundle costs, with those that nodes have and that may not be mined yet. */
+  #rewards(bundle: BundleRecord): bigint {
+    const { bundles } = this.parts
+    const isUnpaid = ({ id, state, height }: BundleSummary): boolean =>
+      id !== bundle.id && state !== 'packed' && height === undefined
+    const open = bundles.open().filter(isUnpaid)
+    const all = [bundle, ...open.flatMap(({ id }) => bundles.find(id) ?? [])]
+    return all.reduce((sum, one) => sum + rewardOf(one), 0n)
+  }
+}
