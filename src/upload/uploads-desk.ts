@@ -148,6 +148,7 @@ export class UploadsDesk {
         bundler.repack(bundle, 'the operator had it packed again')
         return { done: `The ${bundle.items.length} items of the bundle wait for another one` }
       }
+      if (item?.released === true) return { refused: 'The bytes of the item are not kept here any more' }
       if (item === undefined || item.reason === undefined)
         return { refused: 'The item waits for a bundle already' }
       uploads.environment.write(() => uploads.retry(item))
