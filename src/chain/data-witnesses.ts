@@ -21,11 +21,13 @@ export interface DataWish {
   readonly last: ReadonlySet<string>
 }
 
-/** What a look has decided: positions in neither list are to be looked at again. */
+/** What a look has decided: positions in none of the lists are to be looked at again. */
 export interface DataSeen {
   readonly seen: readonly number[]
-  /** No node gave a chunk that proves, and one denied that it has any. */
+  /** No node gave a chunk that proves, and all denied that they have any. */
   readonly missing: readonly number[]
+  /** The same, where one of them did not answer: nodes hold parts of the weave, so it may have this one. Absent: none. */
+  readonly doubtful?: readonly number[]
   /** Why the others are not decided: nodes did not answer, or there was no time left. Absent: all are. */
   readonly refusal?: Refusal
 }
@@ -82,17 +84,19 @@ export class DataWitnesses {
    */
   async look(wish: DataWish, signal: AbortSignal): Promise<DataSeen> {
     const look = { wish, signal, order: this.#ordered(wish.last), starts: new Map(), lates: new Map() }
-    const [seen, missing]: [number[], number[]] = [[], []]
+    const [seen, missing, doubtful]: [number[], number[], number[]] = [[], [], []]
     let [refusal, silent]: [Refusal | undefined, number] = [undefined, 0]
     for (const offset of wish.offsets) {
       const outcome = await this.#shown(look, offset)
       silent = isRefusal(outcome) ? silent + 1 : 0
       if (isRefusal(outcome)) refusal = outcome
       else if (outcome === 'seen') seen.push(offset)
-      else missing.push(offset)
+      else if (outcome === 'missing') missing.push(offset)
+      else doubtful.push(offset)
       if (signal.aborted || silent >= silentMax) break
     }
-    return { seen, missing, ...(refusal === undefined ? {} : { refusal }) }
+    const doubts = doubtful.length === 0 ? {} : { doubtful }
+    return { seen, missing, ...doubts, ...(refusal === undefined ? {} : { refusal }) }
   }
 
   #ordered(last: ReadonlySet<string>): Witness[] {
@@ -103,11 +107,12 @@ export class DataWitnesses {
   }
 
   /** Whether a node shows the chunk at one position. A refusal: no node denied it, and none answered. */
-  async #shown(look: Look, offset: number): Promise<'seen' | 'missing' | Refusal> {
+  async #shown(look: Look, offset: number): Promise<'seen' | 'missing' | 'doubtful' | Refusal> {
     const { order, lates, signal } = look
     let isDenied = false
     let worst: Refusal = refuse('upstream', 'self', 'no node is left to ask')
-    const failed: Witness[] = []
+    // One that was late too often is not queried any more.
+    let haveAllAnswered = order.length === this.#witnesses.length
     for (const witness of [...order]) {
       const beganMs = this.clock.monotonic()
       const outcome = await this.#within(look, witness, offset)
@@ -123,17 +128,11 @@ export class DataWitnesses {
       if (outcome.refused === 'unknown' || outcome.refused === 'forged') isDenied = true
       else {
         worst = outcome
-        failed.push(witness)
+        haveAllAnswered = false
       }
     }
     if (!isDenied) return worst
-    // Nodes hold parts of the weave, so most deny it: one failure of the node that has it must not count as missing.
-    for (const witness of failed) {
-      const outcome = await this.#within(look, witness, offset)
-      if (signal.aborted) return gaveUp
-      if (!isRefusal(outcome)) return 'seen'
-    }
-    return 'missing'
+    return haveAllAnswered ? 'missing' : 'doubtful'
   }
 
   /** The same of one node, which has its time for it. */

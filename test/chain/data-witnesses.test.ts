@@ -90,7 +90,7 @@ t.test('chunks that prove are seen, whichever nodes have them', async (t) => {
   )
 })
 
-t.test('one failure of the only node that has the data is asked after', async (t) => {
+t.test('failures of the only node that has the data', async (t) => {
   const holder = await nodeOf(t)
   const none = await nodeOf(t, [0, 1, 2, 3])
   let failures = 2
@@ -103,13 +103,19 @@ t.test('one failure of the only node that has the data is asked after', async (t
     const answer = await fetch(`${holder.url}${request.url}`)
     response.writeHead(answer.status).end(await answer.text())
   })
-  t.match(
-    await look(t, [none.url, busy.url]),
-    { seen: offsets.slice(1), missing: offsets.slice(0, 1) },
-    'twice',
-  )
-  failures = 1
-  t.match(await look(t, [none.url, busy.url]), all)
+  const lookAgain = witnessesOf(t, [none.url, busy.url])
+  const seen = { seen: offsets.slice(2), missing: [], doubtful: offsets.slice(0, 2) }
+  t.strictSame(await lookAgain(), seen, 'that is no denial')
+  t.match(await lookAgain({ offsets: offsets.slice(0, 2) }), { seen: offsets.slice(0, 2), missing: [] })
+})
+
+t.test('what a node that was late too often may have is not missing', async (t) => {
+  const clock = new LateClock()
+  const hung = await nodeThat(t, () => clock.tenSeconds())
+  const none = await nodeOf(t, [0, 1, 2, 3])
+  const seen = await witnessesOf(t, [hung.url, none.url], clock)()
+  t.strictSame(seen, { seen: [], missing: [], doubtful: offsets })
+  t.ok(hung.requested.length < offsets.length)
 })
 
 t.test('what does not prove is missing', async (t) => {
@@ -125,7 +131,10 @@ t.test('what does not prove is missing', async (t) => {
 
 t.test('nodes that do not answer say nothing', async (t) => {
   t.match(await look(t, [(await silent(t)).url]), { seen: [], missing: [], refusal: { refused: 'upstream' } })
-  t.match(await look(t, [(await silent(t)).url, (await nodeOf(t, [3])).url]), { missing: [offsets[3]] })
+  t.match(await look(t, [(await silent(t)).url, (await nodeOf(t, [3])).url]), {
+    missing: [],
+    doubtful: [offsets[3]],
+  })
 })
 
 t.test('who took the chunks comes behind the others', async (t) => {

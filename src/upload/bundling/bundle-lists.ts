@@ -15,8 +15,8 @@ function keyOf(list: ListName, id: Id): Buffer {
 }
 
 /**
- * Ids of the bundles that a start has to read: records of bundles are never removed, and each names up to ten thousand items. Only
- * inside a `write` of the environment, but for `ids`.
+ * Ids of the bundles that a start has to read: records of bundles are never removed, and each names up to ten thousand items.
+ * Only inside a `write` of the environment, but for `ids`.
  */
 export class BundleLists {
   readonly #table: Table

@@ -163,8 +163,8 @@ export class Bundles {
   }
 
   /**
-   * The items are in this bundle from now on. `offsets`: where each begins in its data. False, and nothing is written: one of them
-   * is in another place now, or waits no more, as it took time to make the bundle.
+   * The items are in this bundle from now on. `offsets`: where each begins in its data. False, and nothing is written: one of
+   * them is in another place now, or waits no more, as it took time to make the bundle.
    */
   pack(record: BundleRecord, items: readonly AcceptedItem[], offsets: readonly number[]): boolean {
     const isWritten = this.environment.write(() => {

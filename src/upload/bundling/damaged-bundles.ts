@@ -24,8 +24,8 @@ export class DamagedBundles {
   }
 
   /**
-   * Called with each look that finds it damaged: why, and whether that is for good. Looks may be hours apart, where others are sent
-   * meanwhile. Other bytes than were accepted are for good sooner than none.
+   * Called with each look that finds it damaged: why, and whether that is for good. Looks may be hours apart, where others are
+   * sent meanwhile. Other bytes than were accepted are for good sooner than none.
    */
   note(
     bundle: Id,

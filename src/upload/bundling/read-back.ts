@@ -17,6 +17,9 @@ const lookMaxMs = 300_000
 /** Bundles of which it is kept what was seen. */
 const sightsMax = 1024
 const tooSlow = refuse('late', 'self', 'nodes are too slow to show its data')
+/** What all but silent nodes deny is missing after so many looks in a row, over so long: nodes are started anew meanwhile. */
+const [doubtsMin, doubtMs] = [3, 300_000] as const
+const doubted = refuse('upstream', 'upstream', 'nodes deny some of its data, and others do not answer')
 /** The longest pause between two looks at a bundle whose data nobody showed. */
 export const unseenMaxMs = 6 * 3_600_000
 
@@ -57,6 +60,8 @@ interface Sight {
   /** Positions that are neither seen nor missing. */
   left: readonly number[]
   missing: number[]
+  /** Looks in a row at which all the rest was doubtful, and when that began. */
+  doubts: { readonly sinceMs: number; readonly looks: number } | undefined
   isRunning: boolean
   /** What the last look has shown, until it is taken. */
   outcome: ShownData | undefined
@@ -104,7 +109,7 @@ export class ReadBack {
     this.#sights.delete(id)
     const isWhole = sight.sizeBytes <= readsMax * chunkSizeMax
     if (!isWhole || sight.missing.length === 0) return
-    this.#keep(id, { ...sight, left: sight.missing, missing: [] })
+    this.#keep(id, { ...sight, left: sight.missing, missing: [], doubts: undefined })
   }
 
   #keep(id: Id, sight: Sight): void {
@@ -124,6 +129,7 @@ export class ReadBack {
       sizeBytes,
       left: readBackOffsets(sizeBytes, random),
       missing: [],
+      doubts: undefined,
       isRunning: false,
       outcome: undefined,
     }
@@ -151,22 +157,40 @@ export class ReadBack {
     const wish: DataWish = { id, dataRoot, sizeBytes, offsets: sight.left, last: new Set(takenBy) }
     const late = new AbortController()
     const timer = clock.after(lookMaxMs, () => late.abort())
-    const { seen, missing, refusal } = await witnesses.look(
-      wish,
-      AbortSignal.any([this.#abort.signal, late.signal]),
-    )
+    const {
+      seen,
+      missing,
+      doubtful = [],
+      refusal,
+    } = await witnesses.look(wish, AbortSignal.any([this.#abort.signal, late.signal]))
     timer.cancel()
     const decided = new Set([...seen, ...missing])
     sight.left = sight.left.filter((offset) => !decided.has(offset))
     sight.missing.push(...missing)
+    if (this.#isLasting(sight, doubtful)) {
+      sight.missing.push(...sight.left)
+      sight.left = []
+    }
     if (sight.left.length > 0) {
       if (decided.size > 0) return undefined
       // Nodes may fail for one chunk alone.
       sight.left = [...sight.left.slice(1), ...sight.left.slice(0, 1)]
-      return refusal ?? tooSlow
+      return refusal ?? (doubtful.length > 0 ? doubted : tooSlow)
     }
     if (sight.missing.length === 0) return 'seen'
     const isWhole = sizeBytes <= readsMax * chunkSizeMax
     return { missing: isWhole ? sight.missing.map((at) => Math.floor(at / chunkSizeMax)) : undefined }
+  }
+
+  /** Whether all that is left has been doubtful for long enough. */
+  #isLasting(sight: Sight, doubtful: readonly number[]): boolean {
+    if (doubtful.length === 0 || doubtful.length < sight.left.length) {
+      sight.doubts = undefined
+      return false
+    }
+    const nowMs = this.parts.clock.monotonic()
+    const { sinceMs, looks } = sight.doubts ?? { sinceMs: nowMs, looks: 0 }
+    sight.doubts = { sinceMs, looks: looks + 1 }
+    return looks + 1 >= doubtsMin && nowMs - sinceMs >= doubtMs
   }
 }

@@ -182,6 +182,22 @@ t.test('an operator who knows better ends the wait', async (t) => {
   await until('its bytes are gone', () => uploads.find(id)?.released === true, hourMs)
 })
 
+t.test('what nodes deny while others do not answer is missing when it stays so for minutes', async (t) => {
+  const { uploads, accept, pass, until, wishes, sent, nodes, bundleOf } = await deepRig(t)
+  nodes.show = ({ offsets }) => ({ seen: [], missing: [], doubtful: offsets })
+  const [one, other] = [accept('one'), accept('x'.repeat(100_000))]
+  await until('both are looked at', () => wishes.length > 3, 1000)
+  t.match(bundleOf(one), { state: 'seeded', unshown: 'silent', reason: /do not answer/ })
+  const count = sent.length
+  nodes.show = ({ id, offsets }) =>
+    id === bundleOf(one)?.id ? { seen: offsets, missing: [] } : { seen: [], missing: [], doubtful: offsets }
+  await until('one is permanent', () => uploads.find(one)?.permanent === 5, 1000)
+  t.equal(sent.length, count, 'nothing is sent again')
+  await pass(300_000)
+  await until('the other one is sent again', () => sent.length > count, 60_000)
+  t.match(bundleOf(other), { unshown: 'missing' })
+})
+
 t.test('bundles that nobody shows leave places for others', async (t) => {
   const looked: Id[] = []
   const witnesses = {
