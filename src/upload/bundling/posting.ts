@@ -41,8 +41,7 @@ export class Posting {
     if ((await this.parts.isTakenOver?.(bundle.items)) === true) return this.#leave(bundle)
     const posted = await this.parts.chain.postTransaction(bundle.transaction)
     if (!isRefusal(posted)) return this.#known(bundle)
-    await this.#lookAtWallet(bundle)
-    if (this.#isPoor) return posted
+    if (await this.#hasTooLittle(bundle)) return posted
     const isOver = this.lost.blocksOver(bundle) > 0
     const mayBeTaken = posted.refused !== 'malformed' && !isOver
     if (!mayBeTaken || bundle.attempts >= unseenMax) {
@@ -72,16 +71,18 @@ export class Posting {
     this.acts.posted(bundle)
   }
 
-  async #lookAtWallet(bundle: BundleRecord): Promise<void> {
+  async #hasTooLittle(bundle: BundleRecord): Promise<boolean> {
     const { address, chain, logger } = this.parts
     const balance = await chain.balance(address)
     const reward = this.#rewards(bundle)
-    this.#isPoor = !isRefusal(balance) && balance < reward
-    if (this.#isPoor)
+    const isPoor = !isRefusal(balance) && balance < reward
+    this.#isPoor = isPoor
+    if (isPoor)
       logger.error(
         { address, balance: String(balance), reward: String(reward) },
         'the wallet of the upload service has too little',
       )
+    return isPoor
   }
 
   /** Whether nodes have a transaction. A refusal: they do not state it. */
