@@ -207,6 +207,7 @@ export class Bundler {
     this.parts.logger.error({ bundle: bundle.id, reason }, 'a bundle was dropped: its items are packed again')
     this.#sending.forget(bundle.id)
     this.#lost.forget(bundle.id)
+    this.#posting.forget(bundle.id)
     this.#seeded.forget(bundle.id)
     this.#damagedBundles.remove(bundle.id)
     this.#count('dropped')
@@ -264,6 +265,7 @@ export class Bundler {
     // Some were moved, or given to others, while it was made: nothing was posted, and the next round packs what is left.
     if (!kept) return
     this.#sending.keep(id, tree)
+    this.#posting.made(id)
     // What a power cut takes back would be packed, and paid for, once more.
     await this.parts.uploads.environment.flushed()
     this.#fresh.add(id)

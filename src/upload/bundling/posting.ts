@@ -23,6 +23,8 @@ export interface PostingActs {
  * looks, minutes apart, find it nowhere, and nodes can take it no more, or refuse it each time.
  */
 export class Posting {
+  /** Made by this run of the program, and never posted. */
+  readonly #unposted = new Set<Id>()
   /** The wallet had too little when the last transaction was refused. */
   #isPoor = false
 
@@ -36,9 +38,20 @@ export class Posting {
     return this.#isPoor
   }
 
+  /** It was made now: no node can have it before `post`. */
+  made(bundle: Id): void {
+    this.#unposted.add(bundle)
+  }
+
+  /** Nothing is to be posted any more. */
+  forget(bundle: Id): void {
+    this.#unposted.delete(bundle)
+  }
+
   /** A refusal: it is to be posted later. */
   async post(bundle: BundleRecord): Promise<Refusal | undefined> {
     if ((await this.parts.isTakenOver?.(bundle.items)) === true) return this.#leave(bundle)
+    this.#unposted.delete(bundle.id)
     const posted = await this.parts.chain.postTransaction(bundle.transaction)
     if (!isRefusal(posted)) return this.#known(bundle)
     if (await this.#hasTooLittle(bundle)) return posted
@@ -57,10 +70,12 @@ export class Posting {
   }
 
   async #leave(bundle: BundleRecord): Promise<Refusal | undefined> {
-    const there = await this.#there(bundle.id)
-    if (there === 'known') return this.#known(bundle)
-    if (there !== 'absent') return there
-    if (!this.lost.note(bundle.id)) return refuse('busy', 'self', takenOver)
+    if (!this.#unposted.has(bundle.id)) {
+      const there = await this.#there(bundle.id)
+      if (there === 'known') return this.#known(bundle)
+      if (there !== 'absent') return there
+      if (!this.lost.note(bundle.id)) return refuse('busy', 'self', takenOver)
+    }
     this.acts.drop(bundle, takenOver)
     return undefined
   }
