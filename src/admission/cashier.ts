@@ -29,6 +29,9 @@ interface Settlement {
   readonly outcome: Promise<CashierReply>
 }
 
+/** Payments of one payer that failed in doubt, at most, until the chain has decided: then no further one is begun. */
+const doubtfulMax = 8
+
 /** Records looked at in one go when old ones are forgotten. */
 const forgetMax = 2000
 
@@ -198,6 +201,8 @@ export class Cashier {
     if (other !== undefined) return other
     if (record?.state === 'settled' && record.credited !== false) return settledReply(record)
     if (record?.state === 'failed') return refusedReply(record)
+    // A wallet with the price of one payment can sign many, of which one settles: the others would all wait for the chain.
+    if (records.hasDoubtful(order, doubtfulMax)) return { state: 'busy' }
     const leave = this.#lanes.take(order)
     if (leave === 'client') return { state: 'busy' }
     if (leave === 'all') {
@@ -227,7 +232,7 @@ export class Cashier {
         .settle(order, () => verified(), mayWait)
         .then((reply) => {
           if (reply.state === 'refused') this.#lanes.blame(order)
-          else this.#lanes.worth(order)
+          else if (reply.state !== 'doubtful') this.#lanes.worth(order)
           if (reply.state === 'settled') this.#looks.made(order)
           return reply
         })

@@ -1,19 +1,18 @@
 import type { Clock, Timer } from '../actor/clock.js'
-import { usedReasons } from './cashier-replies.js'
 import type { PaymentRecord, PaymentRecords } from './payment-records.js'
 
 /** Looks at once, each some requests to a node of the chain. */
 const atOnceMax = 4
-/** Records that are read in one go. */
-const pageMax = 64
+/** Looks in one go, and the records that are read for them. */
+const looksMax = 64
+const pageMax = 1024
 /** Looks whose time is kept; more than that is looked at as if it was new. */
 const keptMax = 4096
 /** A payment is looked at again after this part of the time since it failed: some sixty times in a week. */
 const agePart = 1 / 8
 
 /**
- * Looks at the chain again for payments that failed in doubt (`PaymentRecord.doubtful`), until it shows whether they moved. A
- * payment whose nonce was used is not among them: another seller with this wallet may have requested what is on the chain.
+ * Looks at the chain again for payments that failed in doubt (`PaymentRecords.doubtful`), until it shows whether they moved.
  */
 export class DoubtfulPayments {
   readonly #lookedMs = new Map<string, number>()
@@ -43,8 +42,11 @@ export class DoubtfulPayments {
     this.#isWorking = true
     try {
       const page = this.records.doubtful(this.#after, pageMax)
-      this.#after = page.length < pageMax ? '' : (page.at(-1)?.payment ?? '')
-      const line = page.filter((record) => this.#isDue(record)).values()
+      const due = page.filter((record) => this.#isDue(record)).slice(0, looksMax)
+      // The next page begins behind the last one that is looked at now.
+      const last = due.length < looksMax ? page.at(-1) : due.at(-1)
+      this.#after = page.length < pageMax && due.length < looksMax ? '' : (last?.payment ?? '')
+      const line = due.values()
       const lane = async (): Promise<void> => {
         for (const record of line) {
           this.#note(record.payment)
@@ -57,12 +59,12 @@ export class DoubtfulPayments {
     }
   }
 
-  #isDue({ payment, endedMs = 0, reason = '' }: PaymentRecord): boolean {
+  #isDue({ payment, endedMs = 0 }: PaymentRecord): boolean {
     const nowMs = this.clock.now()
     const pauseMs = Math.max(this.everyMs, (nowMs - endedMs) * agePart)
     // A clock that was set back must not end the looks.
     const passedMs = Math.abs(nowMs - (this.#lookedMs.get(payment) ?? 0))
-    return !usedReasons.has(reason) && passedMs >= pauseMs
+    return passedMs >= pauseMs
   }
 
   #note(payment: string): void {

@@ -1,6 +1,7 @@
 import type { Clock } from '../actor/clock.js'
 import type { Full } from '../actor/fair-line.js'
 import { FreeShares, type ReleaseShare } from '../actor/free-shares.js'
+import { countHeld, heldBy } from '../actor/party-counts.js'
 import type { Refusal } from '../format/refusal.js'
 import { plainSignatureBytes } from './authorization.js'
 import type { LaneOptions, PaymentOrder } from './cashier-messages.js'
@@ -18,9 +19,10 @@ const verifyTurns = { perSecond: 20, burst: 64, eachPerMinute: 600 }
 /** Turns of payments by wallets of contracts. */
 const contractTurns = { perSecond: 5, burst: 32, eachPerMinute: 600 }
 
-/** Payments that wait for the chain, because the facilitator's answer says too little: in all, and of one client. */
+/** Payments that wait for the chain, because the facilitator's answer says too little: in all, of one client, of one payer. */
 const doubtsMax = 1024
 const doubtsEachMax = 64
+const doubtsOfPayerMax = 8
 
 /**
  * One kind of payments: turns to be verified, slots for so many at once, shared by clients and networks, and the failed payments
@@ -60,6 +62,7 @@ export class Lanes {
   readonly #plain: Lane
   readonly #contracts: Lane
   readonly #doubts = new FreeShares(doubtsMax, doubtsEachMax)
+  readonly #doubtingPayers = new Map<string, number>()
 
   constructor(options: LaneOptions, clock: Clock) {
     this.#plain = new Lane(options.settlementsMax, options.settlementsEachMax, verifyTurns, clock)
@@ -96,7 +99,16 @@ export class Lanes {
 
   /** The same for one that only the chain can decide: it takes long, and costs little meanwhile. */
   waitForChain(order: PaymentOrder): ReleaseShare | Full {
-    return this.#doubts.take(order.asker)
+    if (heldBy(this.#doubtingPayers, order.payer) >= doubtsOfPayerMax) return 'client'
+    const place = this.#doubts.take(order.asker)
+    if (typeof place === 'string') return place
+    countHeld(this.#doubtingPayers, order.payer, 1)
+    let isHeld = true
+    return () => {
+      if (isHeld) countHeld(this.#doubtingPayers, order.payer, -1)
+      isHeld = false
+      place()
+    }
   }
 
   #of(order: PaymentOrder): Lane {

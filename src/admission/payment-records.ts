@@ -16,6 +16,8 @@ export interface PaymentRecord extends Omit<PaymentOrder, 'message' | 'signature
   readonly reason?: string
   /** It failed, but an earlier attempt had no answer: the money may have moved all the same. */
   readonly doubtful?: boolean
+  /** Doubtful: its nonce was used, and by none who fill the same buckets. The transfer may be of another seller. */
+  readonly isStray?: true
   /** The money is with its beneficiary. */
   readonly credited?: boolean
   /** Another service settled it, and nobody here knows what it paid: the payer may have signed another amount as well. */
@@ -42,7 +44,7 @@ const journal = 'journal'
 const open = 'open'
 /** Keys of the journal of payments that were refused clearly: nothing of them moved. */
 const refused = 'refused'
-/** Names of the payments that failed, and may have moved all the same. */
+/** Names of the payments that failed, and may have moved all the same; without strays. */
 const doubtful = 'doubtful'
 /** The name of these records among gateways. */
 const own = 'own'
@@ -159,11 +161,20 @@ export class PaymentRecords {
     return names.flatMap((name) => this.find(name) ?? [])
   }
 
-  /** `limit` payments that failed and may have moved all the same, behind `after` in the order of their names. */
+  /** `limit` payments that failed in doubt, strays left out, behind `after` in the order of their names. */
   doubtful(after: string, limit: number): PaymentRecord[] {
+    return this.#doubtfulNames(after, limit).flatMap((name) => this.find(name) ?? [])
+  }
+
+  /** Whether a payer has so many of them. The name of a payment begins with its chain and payer. */
+  hasDoubtful({ payment }: Pick<PaymentRecord, 'payment'>, count: number): boolean {
+    const payer = payment.slice(0, payment.lastIndexOf(':') + 1)
+    return this.#doubtfulNames(payer, count).filter((name) => name.startsWith(payer)).length >= count
+  }
+
+  #doubtfulNames(after: string, limit: number): string[] {
     const start = Buffer.concat([nameOf(after), Buffer.of(0)])
-    const names = [...this.#doubtful.keys({ start, limit })].map((key) => Buffer.from(key).toString())
-    return names.flatMap((name) => this.find(name) ?? [])
+    return [...this.#doubtful.keys({ start, limit })].map((key) => Buffer.from(key).toString())
   }
 
   /** The last payments, youngest first. */
@@ -239,7 +250,7 @@ export class PaymentRecords {
       if (isOpen(record)) this.#open.put(name, present)
       else this.#open.remove(name)
       const isDoubtful = record.state === 'failed' && record.doubtful === true
-      if (isDoubtful) this.#doubtful.put(name, present)
+      if (isDoubtful && record.isStray !== true) this.#doubtful.put(name, present)
       else this.#doubtful.remove(name)
       if (record.state === 'failed' && !isDoubtful) this.#putRefused(record)
     })

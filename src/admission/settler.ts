@@ -12,6 +12,9 @@ import type { PaymentRecord } from './payment-records.js'
 /** Added to the end of a payment's validity, because a settlement may be mined late. */
 const graceMs = 60_000
 
+/** So long a settlement in doubt is requested again from the facilitator, where a node of the chain can be queried, too. */
+const requestedMs = 10 * 60_000
+
 /** From where a settlement goes on. */
 interface Attempt {
   /** A settlement was requested before, and its answer is not known: the money may have moved already. */
@@ -132,7 +135,9 @@ export class Settler {
     if (ownership === 'ours') return this.#request(record, attempt)
     const reason = 'invalid_exact_evm_nonce_already_used'
     // Its settlement was requested here all the same, and it may be ours by a name that is lost.
-    return attempt.isSingle ? this.#fail(record, reason) : this.#failInDoubt(record, reason, attempt)
+    return attempt.isSingle
+      ? this.#fail(record, reason)
+      : this.#failInDoubt(record, reason, attempt, { isStray: true })
   }
 
   /**
@@ -147,9 +152,14 @@ export class Settler {
   ): Promise<CashierReply> {
     const { facilitator, clock, witness } = this.parts
     const untilMs = clock.monotonic() + this.#patienceMs(record, attempt)
+    const requestedUntilMs = clock.monotonic() + requestedMs
     let { isInDoubt } = attempt
     for (let tries = 0; !this.#closed; tries += 1) {
-      const answer = await facilitator.settle(record.message ?? '', record.payer)
+      // After some minutes the chain alone decides: what the facilitator did not send by then it may never send.
+      const isRequested = witness === undefined || !isInDoubt || clock.monotonic() < requestedUntilMs
+      const answer = isRequested
+        ? await facilitator.settle(record.message ?? '', record.payer)
+        : ({ result: 'nothing', why: 'it is not requested any more' } as const)
       if (this.#closed) break
       if (answer.result === 'settled') return this.#settled(record, answer.transaction)
       if (answer.result === 'refused' && !isInDoubt) {
@@ -213,7 +223,8 @@ export class Settler {
     if (this.#closed) return { state: 'pending' }
     const isUnmoved = taken === undefined && (!isUsed || (await this.#onChain(record)) === 'never')
     if (isUnmoved) return this.#fail(record, reason)
-    if (taken === undefined || taken === 'pending') return this.#failInDoubt(record, reason, firstAttempt)
+    if (taken === undefined) return this.#failInDoubt(record, reason, firstAttempt, { isStray: true })
+    if (taken === 'pending') return this.#failInDoubt(record, reason, firstAttempt)
     const { beneficiary = record.beneficiary, transaction } = taken
     return this.#settled({ ...record, ...settledAmount(taken), beneficiary }, transaction)
   }
@@ -231,7 +242,12 @@ export class Settler {
   }
 
   /** Records that the payment failed, and may have moved all the same. Who tries once does so again, and states the end. */
-  async #failInDoubt(record: PaymentRecord, reason: string, { isSingle }: Attempt): Promise<CashierReply> {
+  async #failInDoubt(
+    record: PaymentRecord,
+    reason: string,
+    { isSingle }: Attempt,
+    stray: Pick<PaymentRecord, 'isStray'> = {},
+  ): Promise<CashierReply> {
     const { log } = this.parts
     if (isSingle) log.warn(detailsOf(record, reason), 'a payment was not settled')
     else
@@ -239,12 +255,12 @@ export class Settler {
         detailsOf(record, reason),
         'a payment failed after an attempt without an answer: check on chain whether it was made',
       )
-    return this.#failed(record, { reason, doubtful: true })
+    return this.#failed(record, { reason, doubtful: true, ...stray })
   }
 
   async #failed(
     record: PaymentRecord,
-    why: Required<Pick<PaymentRecord, 'reason' | 'doubtful'>>,
+    why: Required<Pick<PaymentRecord, 'reason' | 'doubtful'>> & Pick<PaymentRecord, 'isStray'>,
   ): Promise<CashierReply> {
     const ended = await this.#ended(record, { state: 'failed', ...why })
     return ended === undefined ? { state: 'pending' } : refusedReply(ended)

@@ -190,15 +190,16 @@ export class SluiceClient extends PaymentAccount {
     const { service, store, signer } = this.#parts
     const key = placeKey(`raw:${shortName(utf8(tagText), body)}`, 'payment', service.url)
     const request = { method: 'POST' as const, path: '/v1/x402/upload/unsigned', headers, body, signal }
+    const paying = signer?.signTransfer === undefined ? undefined : { signer, ...(await loadPaidRequest()) }
     const answer =
-      signer?.signTransfer === undefined
+      paying === undefined
         ? await service.ask(request)
-        : await (await loadPaidRequest()).askPaid(service, request, key, { signer, store, maxMUSDCAmount })
+        : await paying.askPaid(service, request, key, { signer: paying.signer, store, maxMUSDCAmount })
     const fields = fieldsOfAnswer(answer, 'the receipt')
     const nested = typeof fields.receipt === 'object' && fields.receipt !== null ? fields.receipt : {}
     const receipt = { ...fields, ...nested, winc: String(fields.winc ?? '0') } as unknown as UploadReceipt
     await checkReceipt(receipt, receipt.id, await this.#parts.serviceAddress())
-    await store.delete(key)
+    await paying?.forgetPayment(store, key, answer)
     return receipt
   }
 

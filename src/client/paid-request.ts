@@ -31,7 +31,21 @@ export async function askPaid(
 ): Promise<ServiceAnswer> {
   const wish = { ...request, accepted: [...(request.accepted ?? [200, 202]), 402] }
   const found = await inTurn(payer.store, key, () => paymentOrAnswer(service, wish, key, payer))
-  return 'answer' in found ? found.answer : await sendPaid(service, wish, found.payment)
+  if ('answer' in found) return found.answer
+  const answer = await sendPaid(service, wish, found.payment)
+  paidWith.set(answer, found.payment.value)
+  return answer
+}
+
+/** The payments with which answers were had. */
+const paidWith = new WeakMap<ServiceAnswer, string>()
+
+/** Forgets the payment of an answer that is safe. A newer one under the key, of a call that is still under way, stays. */
+export async function forgetPayment(store: ResumeStore, key: string, answer: ServiceAnswer): Promise<void> {
+  await inTurn(store, key, async () => {
+    const kept = await rememberedPayment(store, key)
+    if (kept !== undefined && kept.value === paidWith.get(answer)) await store.delete(key)
+  })
 }
 
 /** What waits in a store until the payment under its key is remembered: two that sign at once would pay twice. */

@@ -309,12 +309,44 @@ t.test('a payment that failed in doubt counts when the chain shows it', async (t
   t.equal(shop.purse.payments.size, 1)
 })
 
+t.test('a payment whose own first attempt used the nonce counts when the chain shows it', async (t) => {
+  const mined = `0x${'6'.repeat(64)}` as const
+  let seen: MovedOnChain = 'unknown'
+  const witness = { moved: async () => seen }
+  const cashier = { waitMs: 60_000, giveUpMs: -59_900, doubtfulEveryMs: 20 }
+  const { facilitator, shop, payer } = await scene(t, { witness, cashier })
+  facilitator.settle = (call) =>
+    facilitator.count('settle') === 1
+      ? breaks(call)
+      : says(200, { success: false, errorReason: 'invalid_exact_evm_nonce_already_used' })(call)
+  const headers = await payment(payer, 1, { to: payee })
+  await eventually('it failed in doubt', async () => (await get(`${shop.url}/file`, headers)).status === 409)
+  seen = mined
+  await eventually('it counts', async () => (await get(`${shop.url}/file`, headers)).status === 200)
+  t.equal(shop.purse.payments.size, 1)
+})
+
+t.test('one payer has few payments that only the chain can decide', async (t) => {
+  const { facilitator, shop, payer } = await scene(t, {
+    witness: { moved: async () => 'unknown' },
+    cashier: { waitMs: 60_000, giveUpMs: -60_000 },
+  })
+  facilitator.settle = says(400, { error: 'Timed out while waiting for transaction' })
+  const statuses: number[] = []
+  for (let count = 0; count < 12; count += 1)
+    statuses.push((await get(`${shop.url}/file`, await payment(payer, 2, { to: payee }))).status)
+  t.strictSame(statuses, [...Array(8).fill(409), ...Array(4).fill(statuses.at(-1))])
+  t.ok([429, 503].includes(statuses.at(-1) ?? 0), `then they are not begun: ${statuses.at(-1)}`)
+  t.equal(facilitator.count('settle'), 8)
+})
+
 t.test('a nonce that somebody else used is never offered again', async (t) => {
   const { facilitator, shop, payer } = await scene(t)
   facilitator.settle = says(200, { success: false, errorReason: 'invalid_exact_evm_nonce_already_used' })
   const got = await get(`${shop.url}/file`, await payment(payer, 1, { to: payee }))
   t.match(got, { status: 409, error: 'settlement_unknown' })
-  t.match(shop.records.recent(1), [{ state: 'failed', doubtful: true }])
+  t.match(shop.records.recent(1), [{ state: 'failed', doubtful: true, isStray: true }])
+  t.strictSame(shop.records.doubtful('', 9), [], 'the transfer may be of another seller')
 })
 
 t.test('a settlement that outlives the request goes on, and the same payment joins it', async (t) => {

@@ -13,6 +13,7 @@ import {
   receiptOf,
   type ServedAnswer,
   type ServedRequest,
+  serviceAddress,
   serving,
 } from './rig.js'
 
@@ -28,7 +29,7 @@ async function clientOf(service: Counter, options: SluiceOptions = {}): Promise<
 /** Answers `/v1/info`, and posted items by `answer`. */
 function uploads(
   t: Parameters<typeof serving>[0],
-  answer: (request: ServedRequest) => ServedAnswer | undefined,
+  answer: (request: ServedRequest) => ServedAnswer | undefined | Promise<ServedAnswer | undefined>,
 ): Promise<Counter> {
   return serving(t, (request) => (request.path === '/v1/info' ? info : answer(request)))
 }
@@ -259,6 +260,33 @@ t.test('two uploads of one content at once sign one payment', async (t) => {
   await Promise.all(clients.map((client) => client.upload({ data: 'x', fundingMode })))
   t.equal(payments.length, 2)
   t.equal(new Set(payments).size, 1, 'one authorization, so one settlement at most')
+})
+
+t.test('an upload that ends late does not forget the payment of a later one', async (t) => {
+  const payments: string[] = []
+  let answerSecond: () => void = () => undefined
+  const second = new Promise<void>((resolve) => {
+    answerSecond = resolve
+  })
+  const service = await uploads(t, async ({ headers }) => {
+    const payment = headers['x-payment']
+    if (typeof payment !== 'string')
+      return { status: 402, json: { x402Version: 1, accepts: [offer], error: 'pay' } }
+    const number = payments.push(payment)
+    if (number === 2) await second
+    return number === 3 ? { cut: true } : { json: { receipt: receiptFor('a'.repeat(43), serviceAddress) } }
+  })
+  const client = await clientOf(service, { resume: memoryStore(), retry: { tries: 1, delayMs: 1 } })
+  const upload = (): Promise<unknown> => client.uploadRawX402Data({ data: 'x', maxMUSDCAmount: 2000n })
+  const both = [upload(), upload()]
+  await both[0]
+  t.equal((await failure(upload())).code, 'payment-uncertain', 'the third has a payment of its own')
+  answerSecond()
+  await both[1]
+  await upload()
+  t.equal(payments[0], payments[1])
+  t.not(payments[2], payments[0])
+  t.equal(payments[3], payments[2], 'which is sent again')
 })
 
 t.test('an offer that could not be valid is not signed', async (t) => {

@@ -25,6 +25,9 @@ import { quoteKind as kind } from './unpaid-quotes.js'
 const paymentKind = 'card-payment'
 /** Payments that were taken back before they were reported: events come in any order. */
 const takenKind = 'card-taken-back'
+/** What is known of each dispute (`DisputeState`). */
+const disputeKind = 'card-dispute'
+type DisputeState = 'withdrawn' | 'reinstated'
 /** The card may be charged this long before the provider reports it. */
 export const chargedLateMs = 5 * 60_000
 
@@ -59,6 +62,7 @@ export class CardEvents {
       const stored = await this.parts.ledger.record(kind, await this.#quoteOf(event))
       if (stored === undefined) {
         if (event.kind === 'disputed' && !(await this.#recordDispute(event))) continue
+        if (event.kind === 'reinstated' && !(await this.#forgetDispute(event.payment))) continue
         if (event.kind === 'paid' && (await this.ids.isOwn(event.quoteId)))
           return this.#refundExpired(event.payment)
         this.parts.log.warn({ event }, 'a card payment belongs to no quote: nothing is credited for it')
@@ -80,7 +84,7 @@ export class CardEvents {
       case 'disputed':
         return this.#takeBackDisputed(stored, quote, event)
       case 'reinstated':
-        return this.#giveBack(stored, quote, event.payment)
+        return this.#giveBack(stored, quote, event)
     }
   }
 
@@ -126,6 +130,14 @@ export class CardEvents {
     const uncredited = { kind: paymentKind, key: payment, value: undefined, expected: 0 }
     const taken = { kind: takenKind, key: payment, value: JSON.stringify(reason), expected: 0 }
     return !isRejected(await ledger.commit({ transfers: [], records: [uncredited, taken] }))
+  }
+
+  /** A dispute that was won before its payment is reported: the payment is credited as any other. False: it changed meanwhile. */
+  async #forgetDispute(payment: string): Promise<boolean> {
+    const taken = await this.parts.ledger.record(takenKind, payment)
+    if (taken === undefined) return true
+    const record = { kind: takenKind, key: payment, value: undefined, expected: taken.version }
+    return !isRejected(await this.parts.ledger.commit({ transfers: [], records: [record] }))
   }
 
   async #creditPaid(
@@ -241,74 +253,95 @@ export class CardEvents {
     quote: CardQuote,
     event: CardEvent & { kind: 'disputed' },
   ): Promise<boolean> {
-    const { ledger, provider, log, wallets } = this.parts
-    if (quote.state === 'disputed' || quote.state === 'refunded') return true
-    log.warn(
-      { quote: quote.id, payment: event.payment, reason: event.reason },
-      'a card payment was taken back',
-    )
-    const next: CardQuote = { ...quote, state: 'disputed', payment: event.payment, why: event.reason }
+    const { ledger, provider, log } = this.parts
+    const { dispute = quote.id, payment, reason } = event
+    // A refund of ours is under way, or was made.
+    if (quote.state === 'refunded' || (event.isRefund && quote.state !== 'paid')) return true
+    if ((await ledger.record(disputeKind, dispute)) !== undefined) return true
+    const noted = disputeRecord(dispute, 'withdrawn', 0)
+    if (quote.state === 'disputed')
+      return !isRejected(await ledger.commit({ transfers: [], records: [noted] }))
+    log.warn({ quote: quote.id, payment, reason }, 'a card payment was taken back')
+    const next: CardQuote = { ...quote, state: 'disputed', payment, why: reason }
     // Reported before the payment itself or before its refund: it is not credited.
     if (quote.state === 'open' || quote.state === 'refunding')
-      return !isRejected(await ledger.commit({ transfers: [], records: quoteEnded(stored, next) }))
-    const gift = quote.destinationType === 'email' ? await ledger.record(giftKind, quote.id) : undefined
-    const redeemed = gift === undefined ? undefined : (JSON.parse(gift.value) as Gift)
-    const isOpen = redeemed?.state === 'open'
-    const placed = isOpen
-      ? undefined
-      : await wallets.resolveGuarded(redeemed?.redeemedBy ?? quote.destination)
-    const holder = placed === undefined ? giftAccount(quote.id) : accountOf(placed.wallet)
+      return !isRejected(
+        await ledger.commit({ transfers: [], records: [...quoteEnded(stored, next), noted] }),
+      )
+    const { holder, records } = await this.#holderOf(quote, 'open', 'withdrawn')
     const spent = await this.#spentOn(quote)
     const facts = { kind: 'posted', credit: `source:${provider.name}`, reason: 'chargeback' } as const
     const back = { ...facts, reference: quote.id, mayOverdraw: true } as const
-    const id = `chargeback:${quote.id}`
+    const id = chargebackOf(quote, dispute)
     const parts: MoveOrder[] = [
       { ...back, id, debit: holder, amount: BigInt(quote.winc) - spent },
       // Whoever pays names the wallet: what was spent for the name was never there to be used otherwise.
       { ...back, id: `${id}:purchase`, debit: revenue, amount: spent },
     ]
     const transfers = parts.filter(({ amount }) => amount > 0n)
-    const records = [quoteChanged(stored, next), ...(placed?.conditions ?? [])]
-    if (isOpen && gift !== undefined)
-      records.push({
-        ...gift,
-        value: JSON.stringify({ ...redeemed, state: 'withdrawn' }),
-        expected: gift.version,
-      } as RecordChange)
-    return !isRejected(await ledger.commit({ transfers, records }))
+    const changes = [quoteChanged(stored, next), noted, ...records]
+    return !isRejected(await ledger.commit({ transfers, records: changes }))
   }
 
   /** Gives the credits back that a dispute took, which was won. */
-  async #giveBack(stored: LedgerRecord, quote: CardQuote, payment: string): Promise<boolean> {
-    const { ledger, provider, log, wallets } = this.parts
-    if (quote.state !== 'disputed') return true
-    const id = `chargeback:${quote.id}`
+  async #giveBack(
+    stored: LedgerRecord,
+    quote: CardQuote,
+    event: CardEvent & { kind: 'reinstated' },
+  ): Promise<boolean> {
+    const { ledger, provider, log } = this.parts
+    const { dispute = quote.id, payment } = event
+    const known = await ledger.record(disputeKind, dispute)
+    if (known !== undefined && JSON.parse(known.value) === 'reinstated') return true
+    // Kept also where it comes first: then the withdrawal takes nothing.
+    const noted = disputeRecord(dispute, 'reinstated', known?.version ?? 0)
+    const id = chargebackOf(quote, dispute)
     const [taken, bought] = [await ledger.transfer(id), await ledger.transfer(`${id}:purchase`)]
-    log.warn({ quote: quote.id, payment }, 'a card payment came back: its dispute was won')
-    if (taken === undefined && bought === undefined) {
-      log.error({ quote: quote.id, payment }, 'the payment was never credited: correct it by hand')
-      return true
+    if (quote.state !== 'disputed' || (taken === undefined && bought === undefined)) {
+      if (known !== undefined)
+        log.error(
+          { quote: quote.id, payment },
+          'a dispute was won, and nothing was taken for it: compare by hand',
+        )
+      return !isRejected(await ledger.commit({ transfers: [], records: [noted] }))
     }
-    const gift = quote.destinationType === 'email' ? await ledger.record(giftKind, quote.id) : undefined
-    const given = gift === undefined ? undefined : (JSON.parse(gift.value) as Gift)
-    const isWithdrawn = given?.state === 'withdrawn'
-    const placed = isWithdrawn
-      ? undefined
-      : await wallets.resolveGuarded(given?.redeemedBy ?? quote.destination)
-    const holder = placed === undefined ? giftAccount(quote.id) : accountOf(placed.wallet)
+    log.warn({ quote: quote.id, payment }, 'a card payment came back: its dispute was won')
+    const { holder, records } = await this.#holderOf(quote, 'withdrawn', 'open')
     const facts = { kind: 'posted', debit: `source:${provider.name}`, reason: 'chargeback_reversed' } as const
     const transfers = [
       { ...facts, id: `${id}:reversed`, credit: holder, amount: taken?.amount ?? 0n },
       { ...facts, id: `${id}:purchase:reversed`, credit: revenue, amount: bought?.amount ?? 0n },
     ].flatMap((move) => (move.amount > 0n ? [{ ...move, reference: quote.id }] : []))
     const { why: _, ...paid } = quote
-    const records = [quoteChanged(stored, { ...paid, state: 'paid', payment }), ...(placed?.conditions ?? [])]
-    if (isWithdrawn && gift !== undefined)
-      records.push({
-        ...gift,
-        value: JSON.stringify({ ...given, state: 'open' }),
-        expected: gift.version,
-      } as RecordChange)
-    return !isRejected(await ledger.commit({ transfers, records }))
+    const changes = [quoteChanged(stored, { ...paid, state: 'paid', payment }), noted, ...records]
+    return !isRejected(await ledger.commit({ transfers, records: changes }))
   }
+
+  /** The account that has the credits of a quote, and what changes with it: a gift that nobody has redeemed becomes `next`. */
+  async #holderOf(
+    quote: CardQuote,
+    from: Gift['state'],
+    next: Gift['state'],
+  ): Promise<{ readonly holder: string; readonly records: readonly RecordChange[] }> {
+    const { ledger, wallets } = this.parts
+    const stored = quote.destinationType === 'email' ? await ledger.record(giftKind, quote.id) : undefined
+    const gift = stored === undefined ? undefined : (JSON.parse(stored.value) as Gift)
+    if (stored !== undefined && gift?.state === from) {
+      const value = JSON.stringify({ ...gift, state: next })
+      const records = [{ kind: giftKind, key: quote.id, value, expected: stored.version }]
+      return { holder: giftAccount(quote.id), records }
+    }
+    const { wallet, conditions } = await wallets.resolveGuarded(gift?.redeemedBy ?? quote.destination)
+    return { holder: accountOf(wallet), records: conditions }
+  }
+}
+
+/** `expected`: the version of the record in whose place it comes; 0: there is none. */
+function disputeRecord(dispute: string, state: DisputeState, expected: number): RecordChange {
+  return { kind: disputeKind, key: dispute, value: JSON.stringify(state), expected }
+}
+
+/** Names what one dispute took. */
+function chargebackOf({ id }: CardQuote, dispute: string): string {
+  return dispute === id ? `chargeback:${id}` : `chargeback:${id}:${dispute}`
 }

@@ -36,9 +36,24 @@ export type CardEvent =
       /** When the card was charged; absent: now. */
       readonly paidMs?: number
     }
-  | { readonly kind: 'disputed'; readonly quoteId: string; readonly payment: string; readonly reason: string }
+  /** The payer got the payment back. */
+  | {
+      readonly kind: 'disputed'
+      readonly quoteId: string
+      readonly payment: string
+      readonly reason: string
+      /** Names the dispute, which withdraws a payment once, and gives it back once at most. Absent: there is only one. */
+      readonly dispute?: string
+      /** The operator has sent it back in the provider's own pages. */
+      readonly isRefund?: true
+    }
   /** What a dispute took came back: it was decided for the operator. */
-  | { readonly kind: 'reinstated'; readonly quoteId: string; readonly payment: string }
+  | {
+      readonly kind: 'reinstated'
+      readonly quoteId: string
+      readonly payment: string
+      readonly dispute?: string
+    }
   | { readonly kind: 'other' }
 
 /** A payment as its provider has it in his books. */
@@ -52,6 +67,8 @@ export interface CardTaken {
   readonly isRefunded: boolean
   /** A dispute has withdrawn it, and is not won. */
   readonly isDisputed: boolean
+  /** Names that dispute. */
+  readonly dispute?: string
 }
 
 /** A part of a list; `next` is given to have the part behind it, absent: this was the last. */

@@ -19,12 +19,13 @@ export interface StripeOptions {
 
 const name = 'Credits'
 const pageMax = 100
-/** What is heard of payments. Of one dispute there may be all three. */
+/** What is heard of payments. Of one dispute there may be all three, in any order. */
 const heardTypes = [
   'payment_intent.succeeded',
   'charge.dispute.created',
   'charge.dispute.funds_withdrawn',
   'charge.dispute.funds_reinstated',
+  'charge.refunded',
 ]
 
 /** Cards by Stripe. The library is loaded at the first use: it takes some MB, and most programs have no key. */
@@ -162,6 +163,7 @@ async function takenOf(stripe: Stripe, intent: Stripe.PaymentIntent): Promise<Ca
   const { id, status, metadata, amount_received: amount, currency, created, latest_charge: last } = intent
   if (status !== 'succeeded') return undefined
   const charge = typeof last === 'object' && last !== null ? last : undefined
+  const dispute = charge?.disputed === true ? await withdrawingDispute(stripe, id) : undefined
   return {
     payment: id,
     quoteId: metadata.topUpQuoteId ?? '',
@@ -169,18 +171,20 @@ async function takenOf(stripe: Stripe, intent: Stripe.PaymentIntent): Promise<Ca
     currency,
     paidMs: (charge?.created ?? created) * 1000,
     isRefunded: charge?.refunded === true,
-    isDisputed: charge?.disputed === true && (await isWithdrawn(stripe, id)),
+    isDisputed: dispute !== undefined,
+    ...(dispute === undefined ? {} : { dispute }),
   }
 }
 
-/** Whether a dispute has withdrawn a payment, and is not won. An inquiry (status `warning_...`) withdraws nothing. */
-async function isWithdrawn(stripe: Stripe, payment: string): Promise<boolean> {
-  const { data } = await stripe.disputes.list({ payment_intent: payment, limit: pageMax })
-  return data.some(({ status }) => isWithdrawing(status))
+/** The dispute that has withdrawn a payment, and is not won. */
+async function withdrawingDispute(stripe: Stripe, payment: string): Promise<string | undefined> {
+  const list = await stripe.disputes.list({ payment_intent: payment, limit: pageMax })
+  return pageOf(list, (dispute) => dispute).entries.find(({ status }) => isWithdrawing(status))?.id
 }
 
+/** An inquiry (`warning_...`) withdraws nothing. What is `prevented` was prevented by sending the payment back. */
 function isWithdrawing(status: Stripe.Dispute.Status): boolean {
-  return !(status.startsWith('warning_') || status === 'won' || status === 'prevented')
+  return !(status.startsWith('warning_') || status === 'won')
 }
 
 function sessionOf(wish: SessionWish, metadata: Record<string, string>): Stripe.Checkout.SessionCreateParams {
@@ -223,15 +227,28 @@ function eventOf(event: Stripe.Event): CardEvent {
     case 'charge.dispute.funds_withdrawn':
       return { kind: 'disputed', ...disputeOf(event.data.object) }
     case 'charge.dispute.funds_reinstated':
-      return { kind: 'reinstated', ...disputeOf(event.data.object) }
+      // A part may come back of a dispute that is lost.
+      return event.data.object.status === 'won'
+        ? { kind: 'reinstated', ...disputeOf(event.data.object) }
+        : { kind: 'other' }
+    case 'charge.refunded': {
+      const { refunded, payment_intent: intent, metadata } = event.data.object
+      const facts = { quoteId: metadata.topUpQuoteId ?? '', payment: nameOf(intent), reason: 'refunded' }
+      return refunded
+        ? { kind: 'disputed', ...facts, dispute: `refund-${facts.payment}`, isRefund: true }
+        : { kind: 'other' }
+    }
     default:
       return { kind: 'other' }
   }
 }
 
-function disputeOf({ metadata, payment_intent: intent, reason }: Stripe.Dispute) {
-  const payment = typeof intent === 'string' ? intent : (intent?.id ?? '')
-  return { quoteId: metadata.topUpQuoteId ?? '', payment, reason }
+function disputeOf({ id, metadata, payment_intent: intent, reason }: Stripe.Dispute) {
+  return { quoteId: metadata.topUpQuoteId ?? '', payment: nameOf(intent), reason, dispute: id }
+}
+
+function nameOf(intent: string | Stripe.PaymentIntent | null): string {
+  return typeof intent === 'string' ? intent : (intent?.id ?? '')
 }
 
 /** The event is made when the payment succeeds. */

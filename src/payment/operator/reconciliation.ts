@@ -171,7 +171,8 @@ export class Reconciler {
   /** Events that have not arrived yet are fetched now, and then both sides must agree. */
   async #card(taken: CardTaken, found: Findings): Promise<void> {
     const { cards, log } = this.parts
-    const { quoteId, payment, amount, currency, paidMs, isRefunded, isDisputed } = taken
+    const { quoteId, payment, amount, currency, paidMs, isRefunded, isDisputed, dispute } = taken
+    const named = dispute === undefined ? {} : { dispute }
     const before = await cards.find(quoteId)
     if (before === undefined) return this.#unquoted(taken, found)
     try {
@@ -179,7 +180,7 @@ export class Reconciler {
       if (isRefunding ? !isDisputed : before.state === 'open' && !isRefunded)
         await cards.handle({ kind: 'paid', quoteId, payment, amount, currency, paidMs })
       if ((isRefunding || before.state === 'paid') && isDisputed)
-        await cards.handle({ kind: 'disputed', quoteId, payment, reason: 'found by comparing' })
+        await cards.handle({ kind: 'disputed', quoteId, payment, reason: 'found by comparing', ...named })
     } catch (error) {
       log.error({ err: error, payment }, 'a card payment that was found by comparing could not be recorded')
     }

@@ -93,11 +93,12 @@ t.test(
       payment: string,
       what = 'created',
       status: Stripe.Dispute.Status = 'needs_response',
+      dispute = 'dp_1',
     ) => ({
       type: `charge.dispute.${what}`,
       data: {
         object: {
-          id: 'dp_1',
+          id: dispute,
           payment_intent: payment,
           reason: 'fraudulent',
           status,
@@ -154,6 +155,26 @@ t.test(
     for (const again of [1, 2])
       t.equal((await tell(disputed('pi_1', 'funds_reinstated', 'won'))).status, 200, `time ${again}`)
     t.equal(await has(), '1225596800000', 'a dispute that is won gives them back, once')
+    for (const what of ['created', 'funds_withdrawn']) await tell(disputed('pi_1', what))
+    t.equal(await has(), '1225596800000', 'late news of it take nothing')
+    await tell(disputed('pi_1', 'funds_withdrawn', 'lost', 'dp_2'))
+    t.equal(await has(), '-3200000', 'another dispute does')
+    await tell(disputed('pi_1', 'funds_reinstated', 'lost', 'dp_2'))
+    t.equal(await has(), '-3200000', 'what comes back of a lost one is no decision')
+    await tell(disputed('pi_1', 'funds_reinstated', 'won', 'dp_2'))
+    for (const what of ['funds_reinstated', 'funds_withdrawn'])
+      await tell(disputed('pi_1', what, 'won', 'dp_3'))
+    t.equal(await has(), '1225596800000', 'events in the other order')
+    const refund = { id: 'ch_1', payment_intent: 'pi_1', metadata: {} } satisfies Partial<Stripe.Charge>
+    for (const refunded of [false, true, true])
+      await tell({ type: 'charge.refunded', data: { object: { ...refund, refunded } } })
+    t.equal(await has(), '-3200000', 'what the operator sent back in whole is taken back')
     t.strictSame((await rig.ledger.check()).faults, [])
+
+    const early = await begin('payment-intent')
+    await tell(disputed('pi_5', 'funds_withdrawn', 'needs_response', 'dp_5'))
+    await tell(disputed('pi_5', 'funds_reinstated', 'won', 'dp_5'))
+    await tell(paid(early.quote, 'pi_5'))
+    t.equal(await has(), '1225596800000', 'a dispute that was won before the payment is reported')
   },
 )

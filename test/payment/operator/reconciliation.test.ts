@@ -72,6 +72,15 @@ async function rigWith(t: Parameters<typeof answeringServer>[0], reader?: ChainR
       }))
       return listOf(events, searchParams)
     }
+    if (pathname === '/v1/disputes') {
+      const disputes = intents.flatMap(({ id, disputed }) => (disputed ? [id] : []))
+      const wanted = disputes.filter((id) => id === searchParams.get('payment_intent'))
+      return {
+        object: 'list',
+        data: wanted.map((id) => ({ id: `dp_${id}`, object: 'dispute', status: 'needs_response' })),
+        has_more: false,
+      }
+    }
     if (pathname === '/v1/payment_intents') {
       const [gte, lt] = [searchParams.get('created[gte]'), searchParams.get('created[lt]')]
       const isIn = ({ createdMs }: Intent): boolean =>
