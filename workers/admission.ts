@@ -1,5 +1,5 @@
 import { runThread } from '../src/actor/run-thread.js'
-import { openAdmission } from '../src/threads/open-admission.js'
+import { openAdmission } from '../src/threads/edge/open-admission.js'
 
 /** The thread of the keeper of buckets. */
 await runThread(openAdmission)

@@ -1,5 +1,5 @@
 import { runThread } from '../src/actor/run-thread.js'
-import { openCashier } from '../src/threads/open-cashier.js'
+import { openCashier } from '../src/threads/payment/open-cashier.js'
 
 /** The thread of the cashier: settles payments with the facilitator and adds what they bought to buckets. */
 await runThread(openCashier)

@@ -8,4 +8,4 @@ export {
   items,
   packText,
   postedFault,
-} from '../src/threads/proof-tasks.js'
+} from '../src/threads/source/proof-tasks.js'

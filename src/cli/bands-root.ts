@@ -13,7 +13,7 @@ import { ChainIndex } from '../catalog/index-reader.js'
 import { openCatalogTables } from '../catalog/tables.js'
 import { isRefusal } from '../format/refusal.js'
 import { checkWhileIdle } from '../main/data-folder.js'
-import { bandsThread } from '../threads/bands-options.js'
+import { bandsThread } from '../threads/index/bands-options.js'
 import { exitCode } from './exit-code.js'
 import { paint } from './paint.js'
 

@@ -9,7 +9,7 @@ import { ChainIndex } from '../catalog/index-reader.js'
 import { openCatalogTables } from '../catalog/tables.js'
 import { claimDataFolder } from '../main/data-folder.js'
 import { folders } from '../threads/folders.js'
-import { subscriberOptions, subscriptionOf } from '../threads/swarm-options.js'
+import { subscriberOptions, subscriptionOf } from '../threads/index/swarm-options.js'
 import { fetchPublished } from './fetch-published.js'
 
 /** The highest block of the index; undefined where there is no index. */

@@ -5,7 +5,7 @@ import type { ThreadLine } from '../actor/thread.js'
 import { leftTable } from '../query/lines.js'
 import type { QueryLineAbout } from '../query/query-messages.js'
 import type { QueryLineNews } from '../threads/edge-given.js'
-import type { QueryGiven } from '../threads/open-query.js'
+import type { QueryGiven } from '../threads/index/open-query.js'
 import type { SharedMemory } from '../threads/shared-memory.js'
 import { settingsOf } from '../threads/thread-settings.js'
 

@@ -1,7 +1,7 @@
 import type { Config } from '../../config/read.js'
 import { runningServices, servicePorts } from '../../config/services.js'
 import type { Part } from '../actor/supervise.js'
-import type { PaymentGiven, PaymentReady } from '../threads/payment-given.js'
+import type { PaymentGiven, PaymentReady } from '../threads/payment/payment-given.js'
 import type { SharedMemory } from '../threads/shared-memory.js'
 import { settingsOf } from '../threads/thread-settings.js'
 import { cdpKey } from './cashier-thread.js'

@@ -6,7 +6,7 @@ import { type Clock, systemClock } from '../../src/actor/clock.js'
 import { indexOffer, type Offer, readStoredOffer } from '../../src/bands/band-offer.js'
 import type { BandStore } from '../../src/bands/band-store.js'
 import { bandBlobPath } from '../../src/bands/blob-path.js'
-import { bandsThread } from '../../src/threads/bands-options.js'
+import { bandsThread } from '../../src/threads/index/bands-options.js'
 import { house, shelveBand } from './root-band-rig.js'
 
 /** A clock that is turned by hand. */

@@ -20,7 +20,7 @@ import type { ManifestPacker } from '../../src/source/keeping/manifest-packer.js
 import type { Forbidden } from '../../src/source/transfer/transfer-parts.js'
 import { blobPath } from '../../src/store/blobs.js'
 import { MappedFiles } from '../../src/store/mapped.js'
-import { edgeListeners } from '../../src/threads/edge-listeners.js'
+import { edgeListeners } from '../../src/threads/edge/edge-listeners.js'
 import { gateways, type Rig, rig, sha256, upstream } from '../source/rig.js'
 import { watchSteps } from './watched-steps.js'
 

@@ -30,7 +30,7 @@ import type { Forbidden } from '../../src/source/transfer/transfer-parts.js'
 import { GatewaySource } from '../../src/source/upstream/gateway-source.js'
 import { BlobStore } from '../../src/store/blobs.js'
 import type { Content } from '../../src/store/content.js'
-import { openFetcher } from '../../src/threads/open-fetcher.js'
+import { openFetcher } from '../../src/threads/source/open-fetcher.js'
 import { HandClock } from '../names/hand-clock.js'
 import { scratch } from '../scratch.js'
 

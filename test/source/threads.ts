@@ -12,7 +12,7 @@ import type { SourceProgress, SourceReply, SourceRequest } from '../../src/sourc
 import { SegmentMarks, type SharedSegments } from '../../src/store/segments/segment-marks.js'
 import { SegmentReader } from '../../src/store/segments/segment-reader.js'
 import { folders } from '../../src/threads/folders.js'
-import type { SourceGiven } from '../../src/threads/source-given.js'
+import type { SourceGiven } from '../../src/threads/source/source-given.js'
 import { settingsOf } from '../../src/threads/thread-settings.js'
 import { scratch } from '../scratch.js'
 import { threadSettings } from '../thread-settings.js'

@@ -63,7 +63,7 @@ export class TransferClient {
   #retry: Timer | undefined
 
   /**
-   * `sourceThread`: its mailbox, whose progress events go to `progress.hear` (`src/threads/edge-content.ts`).
+   * `sourceThread`: its mailbox, whose progress events go to `progress.hear` (`src/threads/edge/edge-content.ts`).
    * Without `catalog` each absence is requested again. With `segments`, what lies in one is read there, without another message.
    */
   constructor(
