@@ -19,8 +19,8 @@ export interface Unread {
   readonly sent: boolean
 }
 
-/** Answers are some hundred bytes; lists some thousand. */
-const answerMaxBytes = 256 * 1024
+/** Most answers are some hundred bytes; lists some thousand. */
+const usualMaxBytes = 256 * 1024
 
 /** Errors after which certainly no request was sent. */
 const unreached = new Set([
@@ -41,10 +41,15 @@ export class JsonPeer {
   readonly #base: string
   readonly #origin: string
   readonly #query: string
+  readonly #answerMaxBytes: number
 
   /** `url`: http(s), with or without a trailing slash; its query, such as a key, goes with each request. */
   constructor(
-    { url: address, connectionsMax }: { readonly url: string; readonly connectionsMax: number },
+    {
+      url: address,
+      connectionsMax,
+      answerMaxBytes = usualMaxBytes,
+    }: { readonly url: string; readonly connectionsMax: number; readonly answerMaxBytes?: number },
     private readonly clock: Clock,
     private readonly authorizing?: Authorizing,
   ) {
@@ -52,6 +57,7 @@ export class JsonPeer {
     this.#origin = url.origin
     this.#base = url.pathname.replace(/\/+$/, '')
     this.#query = url.search.slice(1)
+    this.#answerMaxBytes = answerMaxBytes
     // No timeouts here: `ask` has one for the whole exchange.
     const times = { headersTimeout: 0, bodyTimeout: 0 }
     this.#upstream = new Upstream({ connections: connectionsMax, pipelining: 1, ...times })
@@ -79,7 +85,7 @@ export class JsonPeer {
         },
         ...(body === undefined ? {} : { body }),
       })
-      return { status: response.statusCode, body: await readBody(response.body) }
+      return { status: response.statusCode, body: await readBody(response.body, this.#answerMaxBytes) }
     } catch (error) {
       const failed = expected(error)
       return late.signal.aborted ? { why: `no answer in ${limitMs} ms`, sent: true } : failureOf(failed)
@@ -93,7 +99,7 @@ export class JsonPeer {
   }
 }
 
-async function readBody(body: AsyncIterable<Buffer>): Promise<Read['body']> {
+async function readBody(body: AsyncIterable<Buffer>, answerMaxBytes: number): Promise<Read['body']> {
   const gathered = new Gathered()
   for await (const piece of body) {
     if (gathered.sizeBytes + piece.length > answerMaxBytes)

@@ -35,6 +35,8 @@ const transferTopic = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4
 /** AuthorizationUsed(address,bytes32) of ERC-3009. */
 const authorizedTopic = '0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5'
 const nobody = `0x${'0'.repeat(40)}`
+/** A transaction with thousands of transfers. */
+const receiptMaxBytes = 8 * 2 ** 20
 const callChars = 2 + 8 + 64 + 64
 
 /** Payments in the coin of an EVM chain, and in its ERC-20 tokens. */
@@ -49,7 +51,7 @@ export class EvmReader implements ChainReader {
   ) {
     this.chain = options.chain
     this.tokens = [...options.coins, ...(Object.keys(options.contracts) as TokenName[])]
-    this.#peer = new JsonPeer({ url: options.url, connectionsMax: 8 }, clock)
+    this.#peer = new JsonPeer({ url: options.url, connectionsMax: 8, answerMaxBytes: receiptMaxBytes }, clock)
   }
 
   async find(
@@ -77,6 +79,10 @@ export class EvmReader implements ChainReader {
     if (mined.status !== '0x1') return { wrong: 'The transaction has failed on its chain' }
     const paid = contract === undefined ? called : loggedIn(mined, contract, wallet, called)
     if ('wrong' in paid) return paid
+    const isOwnCall = !('wrong' in called) && called.sender === paid.sender
+    const hasKey = isOwnCall || (await this.#hasKey(paid.sender))
+    if (hasKey === undefined) return this.#silent()
+    if (!hasKey) return { wrong: 'A contract has paid, and has no key to use credits with', isUnclear: true }
     const height = Number(mined.blockNumber)
     const confirmations = Number(tip) - height + 1
     return { ...paid, id, ...depthsOf(confirmations, this.options.confirmations), height }
@@ -84,6 +90,12 @@ export class EvmReader implements ChainReader {
 
   close(): Promise<void> {
     return this.#peer.close()
+  }
+
+  /** Whether an address has a key: no code, or that of a delegation (EIP-7702). Undefined: the node does not answer. */
+  async #hasKey(address: string): Promise<boolean | undefined> {
+    const code = await this.#ask('eth_getCode', [address, 'latest'])
+    return typeof code === 'string' ? code === '0x' || code.startsWith('0xef0100') : undefined
   }
 
   #silent(): Refusal {
@@ -134,27 +146,35 @@ function loggedIn(
   wallet: string,
   called: Paid | NoPayment,
 ): Paid | NoPayment {
-  const events = (Array.isArray(logs) ? logs.map(fieldsOf) : [])
-    .filter(({ address }) => String(address).toLowerCase() === contract.toLowerCase())
-    .map(({ topics, data }) => ({
-      topics: (Array.isArray(topics) ? topics : []).map((topic) => String(topic).toLowerCase()),
-      data,
-    }))
+  const all = (Array.isArray(logs) ? logs.map(fieldsOf) : []).map(({ address, topics, data }) => ({
+    isOfToken: String(address).toLowerCase() === contract.toLowerCase(),
+    topics: (Array.isArray(topics) ? topics : []).map((topic) => String(topic).toLowerCase()),
+    data,
+  }))
+  const events = all.flatMap((event, at) => {
+    const before = all[at - 1]
+    // The transfer behind this event is one by authorization: a payment by x402, which is credited where it is presented.
+    const isAuthorized =
+      before?.isOfToken === true &&
+      before.topics[0] === authorizedTopic &&
+      before.topics[1] === event.topics[1]
+    return event.isOfToken ? [{ ...event, isAuthorized }] : []
+  })
   const recipient = 'wrong' in called ? spelled(wallet) : called.recipient
-  // A transfer by authorization is a payment by x402, which is credited where it is presented.
-  const authorizers = new Set(
-    events.filter(({ topics }) => topics[0] === authorizedTopic).map(({ topics }) => addressIn(topics[1])),
-  )
   const received = events
     .filter(({ topics }) => topics[0] === transferTopic && addressIn(topics[2]) === recipient)
-    .map(({ topics, data }) => ({ from: addressIn(topics[1]), amount: isQuantity(data) ? BigInt(data) : 0n }))
+    .map(({ topics, data, isAuthorized }) => ({
+      from: addressIn(topics[1]),
+      amount: isQuantity(data) ? BigInt(data) : 0n,
+      isAuthorized,
+    }))
     .filter(({ from, amount }) => from !== undefined && from !== recipient && amount > 0n)
-  const transfers = received.filter(({ from }) => !authorizers.has(from))
+  const transfers = received.filter(({ isAuthorized }) => !isAuthorized)
   const [sender, ...others] = new Set(transfers.map(({ from }) => from))
   if (sender === undefined)
-    return {
-      wrong: received.length > 0 ? 'The transfer is a payment by x402' : 'The token was not transferred',
-    }
+    return received.length > 0
+      ? { wrong: 'The transfer is a payment by x402', isUnclear: true }
+      : { wrong: 'The token was not transferred' }
   if (sender === nobody || others.length > 0)
     return { wrong: 'The transaction does not say which wallet has paid', isUnclear: true }
   const quantity = transfers.reduce((sum, { amount }) => sum + amount, 0n)

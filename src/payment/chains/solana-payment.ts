@@ -60,8 +60,11 @@ export function solanaPayment(found: Fields, wallet: string, mint: string | unde
   // Less than `received`: the rest came in another way, and has no payer that is known. More: a fee was kept on the way.
   let quantity = received
   if (moved < received) quantity = moved
+  // Where the payer has not signed, because a program pays for it, anybody may have written the memo beside.
+  const { numRequiredSignatures: signers } = fieldsOf(message.header)
+  const hasSigned = keys.slice(0, isWhole(signers) ? signers : 0).includes(sender)
   const text = own.find(
-    (step) => isOf(step, memoPrograms) && beneficiaryIn(step.data.toString()) !== undefined,
+    (step) => hasSigned && isOf(step, memoPrograms) && beneficiaryIn(step.data.toString()) !== undefined,
   )
   const beneficiary = text && beneficiaryIn(text.data.toString())
   return { quantity, sender, ...(beneficiary === undefined ? {} : { beneficiary }) }

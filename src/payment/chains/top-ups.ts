@@ -13,7 +13,7 @@ import {
 import { historyRecord } from '../books/accounts.js'
 import { dayRecord, topUpDayKind } from '../books/days.js'
 import { accountOf } from '../books/wallets.js'
-import type { TokenName } from '../prices/rates.js'
+import { areOneToken, type TokenName } from '../prices/rates.js'
 import { PaymentTerms, type PaymentTermsParts, type Unpayable } from './payment-terms.js'
 import type { ChainReader, NoPayment, SeenPayment } from './seen-payment.js'
 import {
@@ -94,8 +94,9 @@ export class TopUps {
     const reader = this.#reader(token)
     const key = topUpKey(reader.chain, id)
     const before = await this.parts.ledger.record(kind, key)
-    if (before !== undefined) {
-      const { state } = readTopUp(before)
+    const recorded = before === undefined ? undefined : readTopUp(before)
+    if (before !== undefined && recorded !== undefined && areOneToken(recorded.token, token)) {
+      const { state } = recorded
       const topUp =
         state === 'failed'
           ? await this.#reportFailedAgain(before, client)
@@ -105,7 +106,29 @@ export class TopUps {
     const questions = this.#unknownQueues.get(reader.chain)
     if (questions === undefined) throw new Error(`nobody reads ${reader.chain}`)
     // Not by the key alone: one transaction may be another payment in another token.
-    return questions.ask(client, `${token} ${key}`, () => this.#report(reader, token, id))
+    return questions.ask(client, `${token} ${key}`, () =>
+      recorded === undefined
+        ? this.#report(reader, token, id)
+        : this.#inOtherToken(reader, token, id, recorded),
+    )
+  }
+
+  /**
+   * A report of a transaction that is recorded in another token: mostly its word is wrong, and what is recorded is meant. One
+   * transaction is credited in one token, so that what it paid in this one is for the operator to correct.
+   */
+  async #inOtherToken(
+    reader: ChainReader,
+    token: TokenName,
+    id: string,
+    recorded: TopUp,
+  ): Promise<FirstReport | Refusal> {
+    const seen = await reader.find(token, id)
+    if (isRefusal(seen)) return seen
+    if (seen === 'absent' || 'wrong' in seen) return { topUp: recorded, isNew: false }
+    const text = `The transaction is recorded for what it paid in ${recorded.token}: ask the operator for this`
+    this.#warn(reader.chain, id, { wrong: text, isUnclear: true })
+    return { status: 400, text }
   }
 
   async #report(reader: ChainReader, token: TokenName, id: string): Promise<FirstReport | Refusal> {

@@ -41,6 +41,17 @@ const pricedAs: Readonly<Record<TokenName, Asset>> = {
   'solana-usdc': 'usdc',
 }
 
+/** Names of one asset of one chain: what is recorded under one of them was paid in the other, too. */
+const sameTokens: readonly (readonly TokenName[])[] = [
+  ['solana', 'ed25519'],
+  ['matic', 'pol'],
+]
+
+/** Whether two names of tokens, both of one chain, stand for the same asset. */
+export function areOneToken(one: TokenName, other: TokenName): boolean {
+  return one === other || sameTokens.some((names) => names.includes(one) && names.includes(other))
+}
+
 export const assets = ['ar', 'ario', 'eth', 'sol', 'kyve', 'pol', 'usdc'] as const
 export type Asset = (typeof assets)[number]
 

@@ -27,13 +27,15 @@ interface Shown {
   /** Undefined: no block has it. */
   readonly logs?: readonly object[]
   readonly status?: string
+  /** Of the payer; absent: a plain key. */
+  readonly code?: Hex
 }
 
 /** A service whose chain has one transaction. */
 async function scene(t: Test, shown: Shown) {
   const url = await answeringServer(t, ({ body }) => {
     const { method } = body as { method: string }
-    const { transaction, logs, status = '0x1' } = shown
+    const { transaction, logs, status = '0x1', code = '0x' } = shown
     const receipt = logs === undefined ? null : { blockNumber: '0x10', status, logs }
     const results: Record<string, unknown> = {
       eth_getTransactionByHash: {
@@ -46,6 +48,7 @@ async function scene(t: Test, shown: Shown) {
       },
       eth_getTransactionReceipt: receipt,
       eth_blockNumber: '0x100',
+      eth_getCode: code,
     }
     return { jsonrpc: '2.0', id: 1, result: results[method] }
   })
@@ -81,7 +84,22 @@ const plain = { from: payer, to: token, input: `${call(own)}${aim}` }
 
 const rows: readonly [what: string, shown: Shown, credited: string | undefined][] = [
   ['a plain transfer, for whom it names', { transaction: plain, logs: [moved(payer, own)] }, friend],
-  ['by a smart account', { transaction: {}, logs: [moved(payer, own)] }, payer],
+  ['sent by another', { transaction: {}, logs: [moved(payer, own)] }, payer],
+  [
+    'by a key with delegated code',
+    { transaction: {}, logs: [moved(payer, own)], code: `0xef0100${'7'.repeat(40)}` },
+    payer,
+  ],
+  [
+    'by a contract, which has no key',
+    { transaction: {}, logs: [moved(payer, own)], code: '0x6080' },
+    undefined,
+  ],
+  [
+    'beside an authorization of the same payer for somebody else',
+    { transaction: {}, logs: [authorized(payer), moved(payer, other, 1n), moved(payer, own)] },
+    payer,
+  ],
   [
     'among other transfers',
     { transaction: {}, logs: [moved(payer, other), moved(other, payer), moved(payer, own)] },
@@ -158,3 +176,14 @@ t.test('a payment to the wallet that the settings named before is still one', as
   t.match(await reader.find('base-usdc', id), { wrong: 'The token was not transferred' })
   t.match(await reader.find('base-usdc', id, other), { sender: payer, recipient: other, quantity: units })
 })
+
+t.test(
+  'what a transaction paid in two tokens is credited in one, and the other is no known payment',
+  async (t) => {
+    const transaction = { from: payer, to: own, value: '0xde0b6b3a7640000' }
+    const { tell } = await scene(t, { transaction, logs: [moved(other, own)] })
+    t.equal((await tell('base-eth')).status, 200)
+    t.match(await tell(), { status: 400, text: /recorded for what it paid in base-eth/ })
+    t.equal((await tell('base-eth')).status, 200)
+  },
+)

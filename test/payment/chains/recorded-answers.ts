@@ -37,6 +37,8 @@ export interface Recorded {
   readonly after: readonly number[]
   readonly tokens?: readonly [mint: string, owner: string, before: string, after: string][]
   readonly memo?: string
+  /** Accounts that have signed, the first ones; absent: the first alone. */
+  readonly signers?: number
   /** Its instructions that pay; absent: one, from the first account, or from that of the first of `tokens`. */
   readonly pays?: readonly Pay[]
   /** The same of programs that its instructions call. */
@@ -107,7 +109,7 @@ export function recorded(given: Recorded): object {
       message: {
         accountKeys: [...keys, systemProgram, memoProgram, ...mints],
         header: {
-          numRequiredSignatures: 1,
+          numRequiredSignatures: given.signers ?? 1,
           numReadonlySignedAccounts: 0,
           numReadonlyUnsignedAccounts: 2 + mints.length,
         },

@@ -210,7 +210,8 @@ const swapped: Partial<Recorded> = {
 
 const payers: readonly [what: string, token: string, transaction: object, credited: string | undefined][] = [
   ['coins, the fee by another', 'solana', sponsored(), payer],
-  ['for whom the memo names', 'solana', sponsored(named(friend)), friend],
+  ['for whom the memo names', 'solana', sponsored({ ...named(friend), signers: 2 }), friend],
+  ['a memo beside a payer who has not signed', 'solana', sponsored(named(friend)), payer],
   [
     'a program that is called moves the coins',
     'solana',
