@@ -115,7 +115,11 @@ async function throughForkAndKill(t: Test, { running, dataPath, gateway, node, p
     )
   }
   t.ok(await eventually('the bundle is in the index', isThere), 'all is in the index')
-  t.match(await (await fetch(`${gateway}/gateway/__gateway_metrics`)).text(), /\nforks_total\S* 1\n/)
+  // The text of the metrics is made once a second.
+  await eventually('the metrics of the fork', async () => {
+    const metrics = await (await fetch(`${gateway}/gateway/__gateway_metrics`)).text()
+    return /\nforks_total\S* 1\n/.test(metrics)
+  })
   await eventually('the gateway is healthy', async () => {
     const health = (await (await fetch(`${gateway}/gateway/healthcheck`)).json()) as { status: string }
     return health.status === 'ok'
