@@ -274,7 +274,7 @@ for (const [name, script] of Object.entries(sentAndLost)) {
     const got = await get(`${seen.shop.url}/file`, await payment(seen.payer, 1, { to: payee }))
     t.equal(got.status, 200, 'the chain has it')
 
-    const blind = await scene(t, { cashier: { waitMs: 60_000, giveUpMs: 0 } })
+    const blind = await scene(t, { cashier: { waitMs: 60_000, giveUpMs: -60_000 } })
     blind.facilitator.settle = script
     const headers = await payment(blind.payer, 1, { to: payee })
     const decided = await untilDecided(blind.shop, headers)
