@@ -10,11 +10,14 @@ type Mined = Extract<TransactionStatus, { readonly kind: 'mined' }>
 /**
  * What several nodes state of one transaction, as one. `mined` where most of those that were queried have it in the same block,
  * with the confirmations in the middle; `unknown` where most do not know it, and none does; `pending` where they differ.
- * Another refusal where too few answer. So a node that lies, or is behind the others, decides nothing alone, also while the
- * others do not answer.
+ * Another refusal where too few answer. `queried`: how many nodes are to decide, also those that are away. So a node that lies,
+ * or is behind the others, decides nothing alone, however long the others do not answer.
  */
-export function agreedStatus(stated: readonly (TransactionStatus | Refusal)[]): TransactionStatus | Refusal {
-  const isMost = (many: readonly unknown[]): boolean => many.length * 2 > stated.length
+export function agreedStatus(
+  stated: readonly (TransactionStatus | Refusal)[],
+  queried: number = stated.length,
+): TransactionStatus | Refusal {
+  const isMost = (many: readonly unknown[]): boolean => many.length * 2 > queried
   const mined = minedOf(stated)
   const agreed = sameBlocks(mined).find(isMost)
   if (agreed !== undefined) {
@@ -33,8 +36,7 @@ export function agreedStatus(stated: readonly (TransactionStatus | Refusal)[]): 
       ...(isMost(unknown) ? { isUnknownToMost: true } : {}),
     }
   const failed = stated.find((one): one is Refusal => isRefusal(one) && one.refused !== 'unknown')
-  if (failed === undefined) throw new Error('no node got the request')
-  return failed
+  return failed ?? refuse('upstream', 'upstream', 'too few nodes answer about the transaction')
 }
 
 function minedOf(stated: readonly (TransactionStatus | Refusal)[]): Mined[] {
@@ -60,8 +62,11 @@ function isSameBlock(one: Mined, other: Mined): boolean {
   return one.block === other.block && one.height === other.height
 }
 
-/** One transaction as most of the nodes that were queried have it, where no other one has another; else a refusal. */
-export function agreedTransaction(answers: readonly (Transaction | Refusal)[]): Transaction | Refusal {
+/** One transaction as most of so many nodes have it, where no other one has another; else a refusal. */
+export function agreedTransaction(
+  answers: readonly (Transaction | Refusal)[],
+  queried: number,
+): Transaction | Refusal {
   const [first] = answers
   if (first === undefined) throw new Error('no node got the request')
   const found = answers.filter((answer): answer is Transaction => !isRefusal(answer))
@@ -72,6 +77,6 @@ export function agreedTransaction(answers: readonly (Transaction | Refusal)[]): 
   const text = textOf(one)
   if (found.some((other) => textOf(other) !== text))
     return refuse('upstream', 'upstream', `nodes have different transactions under ${one.id}`)
-  if (found.length * 2 > answers.length) return one
+  if (found.length * 2 > queried) return one
   return refuse('upstream', 'upstream', `too few nodes answer about the transaction ${one.id}`)
 }

@@ -9,8 +9,17 @@ const forkBlocks = 50
 /** Blocks come each two minutes: in one minute never more than one for long. */
 const blockMs = 60_000
 
+/** An anchor that another node knows at most so deep is good for long enough. */
+const anchorDepthMax = 25
+/** A node whose anchor was refused comes last for so long; only of anchors that were given lately is this known. */
+const [lastMs, givenMs] = [3_600_000, 1_800_000] as const
+/** Anchors are given one after the other: of more, the oldest are forgotten. */
+const givenMax = 64
+
 /** What one node states of the end of its chain. */
 export interface StatedTip extends ChainTip {
+  /** Its name. */
+  readonly node: string
   /** Height of a block as the same node has it. */
   readonly heightOf: (block: BlockHash) => Promise<number | Refusal>
 }
@@ -46,10 +55,12 @@ export function areTipsClear(come: readonly (StatedTip | Refusal)[], queried: nu
 export class AgreedTips {
   /** What most stated last; monotonic time. */
   #agreed: { readonly height: number; readonly atMs: number } | undefined
-  /** The last anchor that was given though another node contradicted its height. */
-  #lone: BlockHash | undefined
-  /** Nodes have refused the higher of two that contradict each other. */
-  #isLower = false
+  /** Anchors that were given, and the nodes that state them; monotonic time. */
+  readonly #given = new Map<unknown, { readonly nodes: readonly string[]; readonly atMs: number }>()
+  /** When an anchor of a node was refused last. */
+  readonly #refusedMs = new Map<string, number>()
+  /** How often an anchor was given that no other node knows. */
+  #unconfirmed = 0
 
   constructor(private readonly clock: Pick<Clock, 'monotonic'>) {}
 
@@ -71,34 +82,77 @@ export class AgreedTips {
   }
 
   /**
-   * An anchor, with a height that the chain has reached: of a node that is near most others. Where two contradict each other, the
-   * lower one mostly stands still, and its anchor is too old for all others: so it is the higher one's, if that is possible, and
-   * the lower one's after nodes have refused that (`refused`). A refusal where no node states what is possible.
+   * An anchor, with a height that the chain has reached: of a node that is near most others. Another node must state the same
+   * anchor, or know its block, not far below the end. Where none does, all nodes that were not refused (`refused`) have turns, so
+   * that one with a wrong anchor keeps nothing from the chain for long. Of two whose heights contradict each other, the lower one
+   * mostly stands still, and has one turn of four. A refusal where no node states what is possible.
    */
   async tip(stated: readonly (StatedTip | Refusal)[], queried: number): Promise<ChainTip | Refusal> {
-    const tips = stated
-      .filter((one): one is StatedTip => !isRefusal(one))
-      .sort((one, other) => other.height - one.height)
+    const tips = this.#inOrder(stated.filter((one): one is StatedTip => !isRefusal(one)))
     const heights = inOrder(tips.map(({ height }) => height))
     const most = this.#most(heights, queried)
-    if (most !== undefined) return bestOf(tips.filter(({ height }) => Math.abs(height - most) <= apartMax))
-    const possible = tips.filter(({ height }) => this.#isPossible(height))
+    if (most !== undefined)
+      return this.#near(tips.filter(({ height }) => Math.abs(height - most) <= apartMax))
+    const possible = tips
+      .filter(({ height }) => this.#isPossible(height))
+      .sort((one, other) => other.height - one.height)
     const [first, second] = possible.length > 2 ? possible.slice(1) : possible
     if (first === undefined || heights.length * 2 < stated.length) return contradiction(stated, heights)
-    if (second === undefined) return bestOf([first])
-    if (first.height - second.height <= apartMax) return bestOf([first, second])
+    if (second === undefined) return this.#give(first, [first])
+    if (first.height - second.height <= apartMax) return this.#near(this.#inOrder([first, second]))
     const confirmed = await second.heightOf(first.anchor)
-    if (!isRefusal(confirmed)) return { anchor: first.anchor, height: Math.max(second.height, confirmed) }
-    const { anchor, height } = this.#isLower ? second : first
-    this.#lone = anchor
+    const isPossible = (height: number): boolean =>
+      height >= second.height - forkBlocks && height <= first.height
+    if (!isRefusal(confirmed) && isPossible(confirmed) && !this.#isLast(first))
+      return this.#give({ ...first, height: Math.max(second.height, confirmed) }, [first])
+    return this.#inTurns([first, second], 4)
+  }
+
+  /** All nodes have refused a transaction with this anchor: the nodes that stated it come last for an hour. */
+  refused(anchor: unknown): void {
+    const nowMs = this.clock.monotonic()
+    const given = this.#given.get(anchor)
+    if (given === undefined || nowMs - given.atMs > givenMs) return
+    for (const node of given.nodes) this.#refusedMs.set(node, nowMs)
+  }
+
+  /** An anchor of tips whose heights are near each other, in their order. */
+  async #near(tips: readonly StatedTip[]): Promise<ChainTip> {
+    const voters = tips.map(({ anchor }) => tips.filter((other) => other.anchor === anchor))
+    const most = [...voters].sort((one, other) => other.length - one.length)[0] ?? []
+    const [voted] = most
+    if (voted !== undefined && (most.length > 1 || tips.length === 1)) return this.#give(voted, most)
+    for (const tip of tips) if (await isKnown(tip, tips)) return this.#give(tip, [tip])
+    return this.#inTurns(tips, 2)
+  }
+
+  /** `every`: of so many turns the second one has one. */
+  #inTurns(tips: readonly StatedTip[], every: number): ChainTip {
+    const left = tips.filter((tip) => !this.#isLast(tip))
+    const [first, second] = left.length > 0 ? left : tips
+    this.#unconfirmed += 1
+    const tip = second !== undefined && this.#unconfirmed % every === 0 ? second : first
+    if (tip === undefined) throw new Error('no node states a tip')
+    return this.#give(tip, [tip])
+  }
+
+  #give({ anchor, height }: ChainTip, of: readonly StatedTip[]): ChainTip {
+    this.#given.delete(anchor)
+    this.#given.set(anchor, { nodes: of.map(({ node }) => node), atMs: this.clock.monotonic() })
+    const [oldest] = this.#given.keys()
+    if (this.#given.size > givenMax) this.#given.delete(oldest)
     return { anchor, height }
   }
 
-  /** All nodes have refused a transaction with this anchor. */
-  refused(anchor: unknown): void {
-    if (this.#lone === undefined || anchor !== this.#lone) return
-    this.#lone = undefined
-    this.#isLower = !this.#isLower
+  /** From the highest; those whose anchors were refused lately come last. */
+  #inOrder(tips: readonly StatedTip[]): StatedTip[] {
+    const rank = (tip: StatedTip): number => (this.#isLast(tip) ? 1 : 0)
+    return [...tips].sort((one, other) => rank(one) - rank(other) || other.height - one.height)
+  }
+
+  #isLast({ node }: StatedTip): boolean {
+    const atMs = this.#refusedMs.get(node)
+    return atMs !== undefined && this.clock.monotonic() - atMs < lastMs
   }
 
   #most(heights: readonly number[], queried: number): number | undefined {
@@ -115,11 +169,13 @@ export class AgreedTips {
   }
 }
 
-/** The anchor that most of them give, with the highest of their heights. `tips`: from the highest, at least one. */
-function bestOf(tips: readonly StatedTip[]): ChainTip {
-  const votes = ({ anchor }: StatedTip): number => tips.filter((other) => other.anchor === anchor).length
-  const [best] = [...tips].sort((one, other) => votes(other) - votes(one)) as [StatedTip]
-  return { anchor: best.anchor, height: best.height }
+/** Whether another one knows the block of the anchor, at a height from which it is good for long enough. */
+async function isKnown({ node, anchor, height }: StatedTip, tips: readonly StatedTip[]): Promise<boolean> {
+  const others = tips.filter((other) => other.node !== node)
+  const heights = await Promise.all(others.map((other) => other.heightOf(anchor)))
+  const isGood = (one: number | Refusal): boolean =>
+    !isRefusal(one) && one >= height - anchorDepthMax && one <= height + apartMax
+  return heights.some(isGood)
 }
 
 function contradiction(stated: readonly unknown[], heights: readonly number[]): Refusal {

@@ -3,7 +3,7 @@ import type { StatedTip } from './agreed-tip.js'
 import { blockHeightOf } from './json-fields.js'
 import type { NodeRequest } from './node.js'
 import { readAnchor, readBlock } from './node-answers.js'
-import { type NodeRead, readWith } from './node-reads.js'
+import { type NodeRead, readAgreeing, readWith } from './node-reads.js'
 
 const wordMaxBytes = 1000
 const blockMaxBytes = 16 << 20
@@ -13,6 +13,7 @@ const anchorRequest: NodeRequest = { path: '/tx_anchor', maxBytes: wordMaxBytes 
 
 /** Where the chain of one node ends. `ask`: one question to that node. */
 export async function statedTip(
+  node: string,
   ask: <T>(question: NodeRequest, read: NodeRead<T>) => Promise<T | Refusal>,
 ): Promise<StatedTip | Refusal> {
   const [height, anchor] = await Promise.all([
@@ -22,8 +23,12 @@ export async function statedTip(
   if (isRefusal(height)) return height
   if (isRefusal(anchor)) return anchor
   const heightOf: StatedTip['heightOf'] = async (hash) => {
-    const block = await ask({ path: `/block/hash/${hash}`, maxBytes: blockMaxBytes }, readWith(readBlock))
+    const question = { path: `/block/hash/${hash}`, maxBytes: blockMaxBytes }
+    const block = await ask(
+      question,
+      readAgreeing(readBlock, (one) => one.hash === hash),
+    )
     return isRefusal(block) ? block : block.height
   }
-  return { height, anchor, heightOf }
+  return { node, height, anchor, heightOf }
 }

@@ -161,7 +161,7 @@ export class RemoteChain implements Chain {
   async agreedTransaction(id: Id, requester?: Requester): Promise<Transaction | Refusal> {
     const question = { path: `/tx/${id}`, maxBytes: limit.record }
     const answers = await this.#askWitnesses(question, transactionRead(id, true), requester)
-    return isRefusal(answers) ? answers : agreedTransaction(answers)
+    return isRefusal(answers) ? answers : agreedTransaction(answers, this.#witnesses)
   }
 
   pending(requester?: Requester): Promise<readonly Id[] | Refusal> {
@@ -179,7 +179,7 @@ export class RemoteChain implements Chain {
   async agreedStatus(id: Id, requester?: Requester): Promise<TransactionStatus | Refusal> {
     const question = { path: `/tx/${id}/status`, maxBytes: limit.word }
     const stated = await this.#askWitnesses(question, readTransactionStatus, requester, isMinedByMost)
-    return isRefusal(stated) ? stated : agreedStatus(stated)
+    return isRefusal(stated) ? stated : agreedStatus(stated, this.#witnesses)
   }
 
   transactionOffset(id: Id, requester?: Requester): Promise<TransactionOffset | Refusal> {
@@ -208,7 +208,7 @@ export class RemoteChain implements Chain {
 
   async tip(requester?: Requester): Promise<ChainTip | Refusal> {
     const stated = await this.#witness(
-      (node) => statedTip((question, read) => this.#read(node, question, read, requester)),
+      (node) => statedTip(node.name, (question, read) => this.#read(node, question, read, requester)),
       requester,
       areTipsClear,
     )
@@ -285,7 +285,7 @@ export class RemoteChain implements Chain {
 
   /**
    * What `ask` gives for each of several nodes, at least one; a refusal where there is no turn for it. A node that is away is
-   * queried too, and left out where it fails: else one that ends for good would keep the others from deciding.
+   * queried too, and left out where it fails: it still counts where most must state the same (`#witnesses`).
    */
   #witness<T>(
     ask: (node: Node) => Promise<T | Refusal>,

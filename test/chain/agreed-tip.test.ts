@@ -19,7 +19,7 @@ const tipsOf = (clock = new HandClock()): AgreedTips => new AgreedTips(clock)
 
 /** A tip; `knows`: the height of the other's anchor at this node. */
 function tip(height: number, anchor: BlockHash, knows: number | Refusal = unknown): StatedTip {
-  return { height, anchor, heightOf: async () => knows }
+  return { node: `${height} ${anchor}`, height, anchor, heightOf: async () => knows }
 }
 
 t.test('the height', (t) => {
@@ -69,6 +69,8 @@ t.test('the anchor, and its height', async (t) => {
     'the height of one is no height at which its own chain has this block',
   )
   t.same(await stated(tip(2e9, good, 98), tip(100, good, 98)), { anchor: good, height: 100 })
+  for (const lie of [2e9, 102, 0])
+    t.same(await stated(tip(80, old, lie), tip(101, good)), { anchor: good, height: 101 }, 'no such block')
 })
 
 t.test('an anchor that all refuse is not given again where another node states another', async (t) => {
@@ -84,3 +86,34 @@ t.test('an anchor that all refuse is not given again where another node states a
   known.height([100, 100], 2)
   t.same(await known.tip(both, 2), { anchor: good, height: 100 }, 'no chain grows so fast')
 })
+
+t.test('of nodes that are near each other, an anchor counts that another one knows', async (t) => {
+  const stated = (...some: StatedTip[]) => tipsOf().tip(some, some.length)
+  const recent = { anchor: good, height: 100 }
+  t.same(await stated(tip(100, old, 98), tip(100, good, 40)), recent, 'a cache holds an old one')
+  t.same(await stated(tip(101, made, 98), tip(100, good, unknown)), recent, 'one that nobody knows')
+  t.same(await stated(tip(100, good, 95), tip(99, old)), { anchor: old, height: 99 }, 'a new block')
+  t.same(await stated(tip(103, made), tip(100, good), tip(101, good)), { anchor: good, height: 101 })
+})
+
+t.test(
+  'anchors that nobody confirms have turns, and those that are refused come last for an hour',
+  async (t) => {
+    const clock = new HandClock()
+    const tips = tipsOf(clock)
+    const both = [tip(101, made), tip(100, good)]
+    const given = async (): Promise<unknown[]> => {
+      const anchors = []
+      for (let at = 0; at < 4; at += 1) anchors.push(((await tips.tip(both, 2)) as StatedTip).anchor)
+      return anchors
+    }
+    t.same(await given(), [made, good, made, good])
+    tips.refused(made)
+    t.same(await given(), [good, good, good, good])
+    tips.refused(good)
+    t.equal(new Set(await given()).size, 2, 'all were refused')
+    clock.jump(hourMs)
+    tips.refused(good)
+    t.same(await given(), [made, good, made, good], 'what was given long ago says nothing')
+  },
+)

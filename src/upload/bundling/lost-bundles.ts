@@ -4,6 +4,8 @@ import type { BundlerParts } from './bundler-parts.js'
 
 /** Nodes forget an anchor after so many blocks. */
 const anchorBlocks = 50
+/** A chain does not grow by so many blocks, a week, between two looks at its height. */
+const impossibleBlocks = 5040
 /** So many looks, over so many usual pauses, say that a transaction is lost: it may be paid for. */
 const [looksMin, pausesMin] = [3, 5] as const
 
@@ -12,11 +14,17 @@ export class LostBundles {
   /** Since when, and how many looks in a row have shown so. */
   readonly #found = new Map<Id, { readonly sinceMs: number; readonly looks: number }>()
 
+  /** Records whose anchor has a height that no chain has: the height at the first look stands for it. */
+  readonly #bounded = new Map<Id, number>()
+
   constructor(private readonly parts: Pick<BundlerParts, 'clock' | 'height' | 'rules'>) {}
 
   /** How many blocks ago its anchor has ended; below 1: it holds. */
-  blocksOver({ anchorHeight }: Pick<BundleRecord, 'anchorHeight'>): number {
-    return (this.parts.height() ?? 0) - anchorHeight - anchorBlocks
+  blocksOver({ id, anchorHeight }: Pick<BundleRecord, 'id' | 'anchorHeight'>): number {
+    const height = this.parts.height()
+    if (height !== undefined && anchorHeight > height + impossibleBlocks && !this.#bounded.has(id))
+      this.#bounded.set(id, height)
+    return (height ?? 0) - (this.#bounded.get(id) ?? anchorHeight) - anchorBlocks
   }
 
   /** Called with each look that shows so. True: there were several, over so many usual pauses, and no other one between. */

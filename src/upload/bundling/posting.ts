@@ -27,6 +27,8 @@ export class Posting {
   readonly #unposted = new Set<Id>()
   /** The wallet had too little when the last transaction was refused. */
   #isPoor = false
+  /** When nodes have taken a transaction last. */
+  #takenMs: number | undefined
 
   constructor(
     private readonly parts: BundlerParts,
@@ -54,7 +56,7 @@ export class Posting {
     this.#unposted.delete(bundle.id)
     const posted = await this.parts.chain.postTransaction(bundle.transaction)
     if (!isRefusal(posted)) return this.#known(bundle)
-    if (await this.#hasTooLittle(bundle)) return posted
+    const isPoor = await this.#hasTooLittle(bundle)
     const isOver = this.lost.blocksOver(bundle) > 0
     const mayBeTaken = posted.refused !== 'malformed' && !isOver
     if (!mayBeTaken || bundle.attempts >= unseenMax) {
@@ -62,10 +64,13 @@ export class Posting {
       if (there === 'known') return this.#known(bundle)
       if (there !== 'absent') return there
     }
-    if (mayBeTaken) this.lost.forget(bundle.id)
-    if (mayBeTaken || !this.lost.note(bundle.id)) return posted
-    // What was never refused while its anchor held has failed for the nodes alone.
-    await this.acts.giveUp(bundle, posted.message, !isOver)
+    // What costs more than there is waits for the wallet. Once its anchor is over no node takes it, whatever the wallet has.
+    const waits = mayBeTaken || (isPoor && !isOver)
+    if (waits) this.lost.forget(bundle.id)
+    if (waits || !this.lost.note(bundle.id)) return posted
+    // What was never refused while its anchor held has failed for the nodes alone, and so have all where none is taken.
+    const areOthersTaken = this.#takenMs !== undefined && this.#takenMs >= bundle.createdMs
+    await this.acts.giveUp(bundle, posted.message, !isOver && areOthersTaken)
     return undefined
   }
 
@@ -83,6 +88,7 @@ export class Posting {
   #known(bundle: BundleRecord): undefined {
     this.lost.forget(bundle.id)
     this.#isPoor = false
+    this.#takenMs = this.parts.clock.now()
     this.acts.posted(bundle)
   }
 

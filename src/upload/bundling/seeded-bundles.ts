@@ -13,6 +13,7 @@ const contestedBlocks = 720
  * pauses, some two and a half hours: nodes forget by themselves what comes too late.
  */
 const pendingPauses = 150
+const takenBack = 'it is not deep in the chain any more'
 const contradiction = 'nodes contradict each other about its block'
 /** Bytes stay after they are permanent: the gateway reads them here until it has found them in their block. */
 const keepMs = 3_600_000
@@ -170,9 +171,20 @@ export class SeededBundles {
     return undefined
   }
 
-  /** The bytes of a permanent bundle are not needed here any more. A refusal: it is not known whether anybody has its data. */
-  release(bundle: BundleRecord): Refusal | undefined {
-    const { bundles, itemLog } = this.parts
+  /**
+   * The bytes of a permanent bundle are not needed here any more. As they cannot come back, nodes are queried once more: one that
+   * is not deep in the chain any more waits again as before. A refusal: it is not known where it is, or whether anybody has its
+   * data.
+   */
+  async release(bundle: BundleRecord): Promise<Refusal | undefined> {
+    const { bundles, chain, clock, itemLog, logger, rules } = this.parts
+    const status = await chain.agreedStatus(bundle.id)
+    if (isRefusal(status) && status.refused !== 'unknown') return status
+    if (isRefusal(status) || status.kind === 'pending' || status.confirmations < rules.depth) {
+      logger.error({ bundle: bundle.id }, 'a bundle that was permanent is not deep in the chain any more')
+      bundles.put({ ...bundle, state: 'seeded', attempts: 0, dueMs: clock.now(), reason: takenBack })
+      return undefined
+    }
     // Older releases did not look before they called it permanent.
     const shown = bundle.isSeen === true ? 'seen' : this.#shown(bundle)
     if (shown !== 'seen') return shown
