@@ -18,6 +18,8 @@ export interface SeedingRules {
   readonly from: number
   /** Nothing more is to be posted. */
   readonly isOver: () => boolean
+  /** One node is enough for a chunk where the others refuse it, or are away. */
+  readonly isOneEnough: boolean
   /** Whether a chunk is to be posted. */
   readonly isWanted: (index: number) => boolean
   /** Called with each chunk that enough nodes have taken, and their names. `to`: all wanted ones before this number were. */
@@ -31,7 +33,7 @@ export interface SeedingRules {
 export async function postChunks(
   data: BundleData,
   tree: MerkleTree,
-  { broadcast, atOnce, turns, from, isOver, isWanted, onTaken }: SeedingRules,
+  { broadcast, atOnce, turns, from, isOneEnough, isOver, isWanted, onTaken }: SeedingRules,
 ): Promise<Refusal | undefined> {
   let refusal: Refusal | undefined
   const underWay = new Set<Promise<void>>()
@@ -45,7 +47,7 @@ export async function postChunks(
     left.add(index)
     const slot = await turns.slots.wait(turns.client)
     if (isRefusal(slot)) throw new Error(slot.message)
-    const sent = postChunk(data.sizeBytes, tree, index, bytes, broadcast)
+    const sent = postChunk(data.sizeBytes, tree, index, bytes, { broadcast, isOneEnough })
       .then((taken) => {
         if (isRefusal(taken)) {
           refusal ??= taken
@@ -71,7 +73,7 @@ async function postChunk(
   tree: MerkleTree,
   index: number,
   bytes: Uint8Array,
-  broadcast: Pick<Broadcast, 'chunk'>,
+  { broadcast, isOneEnough }: Pick<SeedingRules, 'broadcast' | 'isOneEnough'>,
 ): Promise<readonly string[] | Refusal> {
   const { hash, end } = tree.leaves[index] ?? { hash: none, end: 0 }
   // Wrong bytes could not be proven: the reason is here, and not at a node.
@@ -85,7 +87,10 @@ async function postChunk(
     chunk: encodeBase64url(bytes),
   })
   const posted = await broadcast.chunk(json)
-  if (posted.enough) return posted.results.flatMap(({ success, peer }) => (success ? [peer] : []))
+  const takers = posted.results.flatMap(({ success, peer }) => (success ? [peer] : []))
+  // A node that is only slow holds up others: all chunks for one taker would take hours of their turns.
+  const isOwed = takers.length > 0 && posted.results.every(({ timedOut }) => !timedOut)
+  if (posted.enough || (isOneEnough && isOwed)) return takers
   const statuses = posted.results.map(({ peer, statusCode }) => `${peer}: ${statusCode}`).join(', ')
   return { refused: 'upstream', fault: 'upstream', message: `chunk ${index} was not taken (${statuses})` }
 }

@@ -21,6 +21,8 @@ const largeBytes = 2 ** 28
 const againMax = 1
 /** Chunks at once of all bundles, by turns; of one that is sent for the first time; and of one that is sent again. */
 const [chunksMax, firstChunks, againChunks] = [8, 4, 1] as const
+/** After so many attempts, some minute, one node is enough: what the others do not take they get from that one. */
+const bothMax = 6
 /** A disk that failed is looked at again so soon: only a failure that lasts decides anything. */
 const damagedAgainMs = 300_000
 
@@ -156,6 +158,7 @@ export class Sending {
       atOnce: isAgain ? againChunks : firstChunks,
       turns: { slots: this.#turns, client: id },
       from: attempt.to,
+      isOneEnough: isAgain || bundle.attempts >= bothMax,
       isOver: () => this.#isOver(id),
       isWanted: (index) => wanted?.has(index) !== false,
       onTaken: (to, nodes) => {

@@ -3,7 +3,9 @@ import t from 'tap'
 import { parseBlockHash, type TransactionStatus } from '../../../src/chain/chain.js'
 import type { Id } from '../../../src/format/id.js'
 import { type Refusal, refuse } from '../../../src/format/refusal.js'
+import type { BundlerParts } from '../../../src/upload/bundling/bundler-parts.js'
 import { LostBundles } from '../../../src/upload/bundling/lost-bundles.js'
+import { eventually } from '../../eventually.js'
 import { HandClock } from '../../http/hand-clock.js'
 import { rigOf, rules } from './bundler-rig.js'
 
@@ -95,4 +97,24 @@ t.test('an anchor with a height that no chain has ends all the same', (t) => {
     'the height is known later than the anchor',
   )
   t.end()
+})
+
+t.test('the one node that takes chunks gets all of them', async (t) => {
+  const got = new Set<string>()
+  const chunk = async (json: string): Promise<object> => {
+    got.add((JSON.parse(json) as { readonly offset: string }).offset)
+    const refused = { peer: 'http://two', success: false, statusCode: 502, timedOut: false }
+    return { enough: false, results: [{ peer: 'http://one', success: true, timedOut: false }, refused] }
+  }
+  const more = { broadcast: { chunk }, onMined, rules: { ...rules, bytesMax: 10_000_000 } }
+  const rig = await rigOf(t, undefined, 100n, more as unknown as Partial<BundlerParts>)
+  for (let at = 0; at < 10; at += 1) rig.accept(`${at}`.repeat(250_000))
+  await rig.round()
+  t.ok(got.size < 10, 'two are wanted at first')
+  await eventually('it is sent', async () => {
+    await rig.turn(60_000)
+    return rig.bundles.open().every(({ state }) => state === 'seeded')
+  })
+  t.ok(got.size >= 10, `${got.size} chunks`)
+  t.match(rig.bundles.open(), [{ takenBy: ['http://one'] }])
 })
