@@ -8,6 +8,10 @@ const apartMax = 10
 const forkBlocks = 50
 /** Blocks come each two minutes: in one minute never more than one for long. */
 const blockMs = 60_000
+/** An earlier run may have taken this from one node alone, so that it bounds less from below: by a day of blocks more. */
+const beforeBlocks = 720
+/** Older releases did not keep when they knew it: a month bounds the height all the same. */
+const beforeMaxMs = 30 * 24 * 3600_000
 
 /** An anchor that another node knows at most so deep is good for long enough. */
 const anchorDepthMax = 25
@@ -54,7 +58,7 @@ export function areTipsClear(come: readonly (StatedTip | Refusal)[], queried: nu
  */
 export class AgreedTips {
   /** What most stated last; monotonic time. */
-  #agreed: { readonly height: number; readonly atMs: number } | undefined
+  #agreed: { readonly height: number; readonly atMs: number; readonly lowest: number } | undefined
   /** Anchors that were given, and the nodes that state them; monotonic time. */
   readonly #given = new Map<unknown, { readonly nodes: readonly string[]; readonly atMs: number }>()
   /** When an anchor of a node was refused last. */
@@ -66,17 +70,16 @@ export class AgreedTips {
 
   /**
    * The height that most of the `queried` nodes have reached: among these the middle one, of two the lower. Where nothing was
-   * known before, of two that contradict each other the lower counts; else the higher that is possible. `before`: what an earlier
-   * run of the program knew. A refusal where too few answer, or none states what is possible.
+   * known before, of two that contradict each other the lower counts; else the one that is possible and next to what is to be
+   * expected. `before`: what an earlier run of the program knew. A refusal where too few answer, or none states what is possible.
    */
   height(stated: readonly (number | Refusal)[], queried: number, before?: KnownHeight): number | Refusal {
-    if (before !== undefined)
-      this.#agreed ??= { height: before.height, atMs: this.clock.monotonic() - before.ageMs }
+    if (before !== undefined) this.#agreed ??= this.#known(before)
     const heights = inOrder(stated)
     const most = this.#most(heights, queried)
     if (most !== undefined) return most
     const possible = heights.filter((one) => this.#isPossible(one))
-    const height = possible[this.#agreed === undefined ? (possible.length - 1) >> 1 : possible.length >> 1]
+    const height = this.#next(possible)
     if (height !== undefined && heights.length * 2 >= stated.length) return height
     return contradiction(stated, heights)
   }
@@ -158,14 +161,27 @@ export class AgreedTips {
   #most(heights: readonly number[], queried: number): number | undefined {
     const most = mostOf(heights, queried)
     const height = most?.[(most.length - 1) >> 1]
-    if (height !== undefined) this.#agreed = { height, atMs: this.clock.monotonic() }
+    if (height !== undefined)
+      this.#agreed = { height, atMs: this.clock.monotonic(), lowest: height - forkBlocks }
     return height
+  }
+
+  #known({ height, ageMs }: KnownHeight) {
+    const atMs = this.clock.monotonic() - Math.min(ageMs, beforeMaxMs)
+    return { height, atMs, lowest: height - forkBlocks - beforeBlocks }
+  }
+
+  /** One of heights that contradict each other, from the lowest: what grows too fast, or stands still, is further and further off. */
+  #next(possible: readonly number[]): number | undefined {
+    if (this.#agreed === undefined) return possible[(possible.length - 1) >> 1]
+    const expected = this.#agreed.height + (this.clock.monotonic() - this.#agreed.atMs) / (2 * blockMs)
+    return [...possible].sort((one, other) => Math.abs(one - expected) - Math.abs(other - expected))[0]
   }
 
   #isPossible(height: number): boolean {
     if (this.#agreed === undefined) return true
     const blocks = (this.clock.monotonic() - this.#agreed.atMs) / blockMs + apartMax
-    return height >= this.#agreed.height - forkBlocks && height <= this.#agreed.height + blocks
+    return height >= this.#agreed.lowest && height <= this.#agreed.height + blocks
   }
 }
 

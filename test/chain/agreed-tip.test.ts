@@ -117,3 +117,19 @@ t.test(
     t.same(await given(), [made, good, made, good], 'what was given long ago says nothing')
   },
 )
+
+t.test('a node that grows faster than the chain is not followed, nor after a restart', (t) => {
+  const clock = new HandClock()
+  const tips = tipsOf(clock)
+  t.equal(tips.height([1000, 1000], 2), 1000)
+  for (let minutes = 30; minutes <= 150; minutes += 30) {
+    clock.jump(30 * 60_000)
+    t.equal(tips.height([1000 + minutes / 2, 1010 + minutes], 2), 1000 + minutes / 2)
+  }
+  const lie = { height: 1160, ageMs: 0 }
+  t.equal(tipsOf().height([1075, silent], 2, lie), 1075, 'what was kept may be of one node alone')
+  const untimed = { height: 1000, ageMs: 56 * 365 * 24 * hourMs }
+  t.ok(isRefusal(tipsOf().height([30_000_000, silent], 2, untimed)))
+  t.equal(tipsOf().height([1010, 30_000_000], 2, untimed), 1010)
+  t.end()
+})
