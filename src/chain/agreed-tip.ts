@@ -171,7 +171,7 @@ export class AgreedTips {
     return { height, atMs, lowest: height - forkBlocks - beforeBlocks }
   }
 
-  /** One of heights that contradict each other, from the lowest: what grows too fast, or stands still, is further and further off. */
+  /** One of heights that contradict each other, from the lowest: the others go away from what is to be expected. */
   #next(possible: readonly number[]): number | undefined {
     if (this.#agreed === undefined) return possible[(possible.length - 1) >> 1]
     const expected = this.#agreed.height + (this.clock.monotonic() - this.#agreed.atMs) / (2 * blockMs)

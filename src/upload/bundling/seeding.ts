@@ -36,12 +36,13 @@ export async function postChunks(
   { broadcast, atOnce, turns, from, isOneEnough, isOver, isWanted, onTaken }: SeedingRules,
 ): Promise<Refusal | undefined> {
   let refusal: Refusal | undefined
+  const failures: unknown[] = []
   const underWay = new Set<Promise<void>>()
   /** Numbers of those that were not taken, from the lowest. */
   const left = new Set<number>()
   let next = from
   for await (const { index, bytes } of data.chunks(from)) {
-    if (refusal !== undefined || isOver()) break
+    if (refusal !== undefined || failures.length > 0 || isOver()) break
     next = index + 1
     if (!isWanted(index)) continue
     left.add(index)
@@ -57,6 +58,10 @@ export async function postChunks(
         const [lowest = next] = left
         onTaken(lowest, taken)
       })
+      // Nobody may wait for it at that moment, and a rejection without that ends the thread.
+      .catch((error: unknown) => {
+        failures.push(error)
+      })
       .finally(() => {
         slot()
         underWay.delete(sent)
@@ -65,6 +70,7 @@ export async function postChunks(
     if (underWay.size >= atOnce) await Promise.race(underWay)
   }
   await Promise.all(underWay)
+  if (failures.length > 0) throw failures[0]
   return refusal
 }
 

@@ -118,3 +118,21 @@ t.test('the one node that takes chunks gets all of them', async (t) => {
   t.ok(got.size >= 10, `${got.size} chunks`)
   t.match(rig.bundles.open(), [{ takenBy: ['http://one'] }])
 })
+
+t.test('a bug at its chunks delays a bundle, and ends nothing else', async (t) => {
+  let isBroken = true
+  const chunk = async (): Promise<object> => {
+    if (isBroken) throw new Error('a bug')
+    return { enough: true, results: [] }
+  }
+  const more = { broadcast: { chunk }, onMined, rules: { ...rules, bytesMax: 10_000_000 } }
+  const rig = await rigOf(t, undefined, 100n, more as unknown as Partial<BundlerParts>)
+  for (let at = 0; at < 10; at += 1) rig.accept(`${at}`.repeat(250_000))
+  await rig.round()
+  t.match(rig.bundles.open(), [{ state: 'posted' }])
+  isBroken = false
+  await eventually('it is sent', async () => {
+    await rig.turn(301_000)
+    return rig.bundles.open().every(({ state }) => state === 'seeded')
+  })
+})
