@@ -49,6 +49,9 @@ export class SeededBundles {
       await this.#denied(bundle.id, status)
       return undefined
     }
+    // The others may not have it: one node alone had it, and passed it on to nobody.
+    if (status.kind === 'pending' && status.isContested === true && this.lost.blocksOver(bundle) <= 0)
+      await chain.postTransaction(bundles.known(bundle.id).transaction)
     if (status.kind === 'pending' && this.#isTooLate(bundle, status)) {
       await this.giveUp(bundles.known(bundle.id), 'it is in no block, and comes into none any more')
       return undefined

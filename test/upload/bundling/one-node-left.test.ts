@@ -136,3 +136,17 @@ t.test('a bug at its chunks delays a bundle, and ends nothing else', async (t) =
     return rig.bundles.open().every(({ state }) => state === 'seeded')
   })
 })
+
+t.test('what one node alone has in a block is posted again to the others', async (t) => {
+  let posts = 0
+  const post = (): object => {
+    posts += 1
+    return {}
+  }
+  const contested = { kind: 'pending', isContested: true }
+  const rig = await rigOf(t, post, 100n, { onMined }, { agreedStatus: async () => contested })
+  rig.accept('one')
+  await rig.round()
+  for (let at = 0; at < 4; at += 1) await rig.turn(60_000)
+  t.ok(posts > 2, `${posts} posts`)
+})
