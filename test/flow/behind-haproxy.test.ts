@@ -97,6 +97,9 @@ t.test(
     })
 
     let isReading = true
+    t.teardown(() => {
+      isReading = false
+    })
     let statuses = new Map<number | string, number>()
     /** What was answered since the last call. */
     const answered = (): [number | string, number][] => {
@@ -124,7 +127,9 @@ t.test(
       }
     })
     t.equal(await one.stop(), 0)
-    const again = await run(t, `${folders}/one`, { ...settings, PORT: new URL(one.urls.gateway ?? '').port })
+    // Ten above that port another test may listen.
+    const samePort = { PORT: new URL(one.urls.gateway ?? '').port, CONSOLE_PORT: '0' }
+    const again = await run(t, `${folders}/one`, { ...settings, ...samePort })
     await eventually('it is in again', async () => (await servers()).size === 2)
     well(answered(), 'while one machine stops and comes back')
     await two.kill()
