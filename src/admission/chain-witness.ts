@@ -1,7 +1,8 @@
 import type { Clock } from '../actor/clock.js'
+import { type JsonFields, jsonFields } from '../format/json.js'
 import type { PaymentOrder } from './cashier-messages.js'
 import { JsonPeer } from './json-peer.js'
-import type { Usdc } from './usdc.js'
+import { authorizationUsedTopic, transferTopic, type Usdc } from './usdc.js'
 
 export interface WitnessOptions {
   /** A node of the chain (Ethereum JSON-RPC over HTTP). */
@@ -30,10 +31,8 @@ export interface Witness {
   moved(payment: WitnessedPayment): Promise<MovedOnChain>
 }
 
-/** Keccak-256 of AuthorizationUsed and AuthorizationCanceled(address,bytes32), EIP-3009, and of Transfer, ERC-20. */
+/** Keccak-256 of AuthorizationCanceled(address,bytes32), EIP-3009. */
 const canceledTopic = '0x1cdd46ff242716cdaa72d159d339a485b3438398348d68f09d7c8c0a59353d81'
-const usedTopic = '0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5'
-const transferTopic = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
 
 /** Selector of authorizationState(address,bytes32), EIP-3009: true of a nonce that was used or canceled. */
 const stateSelector = '0xe94a0102'
@@ -98,10 +97,10 @@ export class ChainWitness implements Witness {
   ): Promise<'yes' | 'no' | 'absent' | 'unknown'> {
     const answer = await this.#ask('eth_getTransactionReceipt', [transaction])
     if (answer === null) return 'absent'
-    const receipt = fieldsOf(answer)
+    const receipt = jsonFields(answer)
     if (!Array.isArray(receipt.logs)) return 'unknown'
-    const logs = receipt.logs.map(fieldsOf)
-    const wanted = [usedTopic, topicOf(payer), nonceOf(payment)].join().toLowerCase()
+    const logs = receipt.logs.map(jsonFields)
+    const wanted = [authorizationUsedTopic, topicOf(payer), nonceOf(payment)].join().toLowerCase()
     const at = logs.findIndex((log) => this.#isOf(log, wanted))
     const isPaid = receipt.status === '0x1' && at >= 0 && this.#pays(logs[at + 1] ?? {}, payer, units)
     return isPaid ? 'yes' : 'no'
@@ -134,14 +133,14 @@ export class ChainWitness implements Witness {
     const start = await this.#lastBefore(begun - marginSeconds, tip)
     if (start === undefined) return undefined
     const { address } = this.options.usdc
-    const topics = [[usedTopic, canceledTopic], topicOf(payer), nonceOf(payment)]
+    const topics = [[authorizationUsedTopic, canceledTopic], topicOf(payer), nonceOf(payment)]
     const end = start + searchesMax * blocksMax
     for (let from = start; from <= tip.number && from < end; from += blocksMax) {
       const last = from + blocksMax - 1n
       const span = { fromBlock: hexOf(from), toBlock: hexOf(last < tip.number ? last : tip.number) }
       const found = await this.#ask('eth_getLogs', [{ address, topics, ...span }])
       if (!Array.isArray(found)) return undefined
-      if (found.length > 0) return useIn(fieldsOf(found[0]))
+      if (found.length > 0) return useIn(jsonFields(found[0]))
     }
     return undefined
   }
@@ -168,20 +167,20 @@ export class ChainWitness implements Witness {
   }
 
   async #block(which: string): Promise<Block | undefined> {
-    const { number, timestamp } = fieldsOf(await this.#ask('eth_getBlockByNumber', [which, false]))
+    const { number, timestamp } = jsonFields(await this.#ask('eth_getBlockByNumber', [which, false]))
     const isWhole = [number, timestamp].every((value) => quantity.test(String(value)))
     const isRight = which === 'latest' || which === String(number).toLowerCase()
     return isWhole && isRight ? { number: BigInt(String(number)), seconds: Number(timestamp) } : undefined
   }
 
-  #pays(log: Fields, payer: string, units: string): boolean {
+  #pays(log: JsonFields, payer: string, units: string): boolean {
     const { data } = log
     const amount = typeof data === 'string' && hash.test(data) && BigInt(data) === BigInt(units)
     return amount && this.#isOf(log, [transferTopic, topicOf(payer), topicOf(this.options.wallet)].join())
   }
 
   /** Whether a log entry is of the token and has these topics. */
-  #isOf({ address, topics }: Fields, wanted: string): boolean {
+  #isOf({ address, topics }: JsonFields, wanted: string): boolean {
     const isToken = String(address).toLowerCase() === this.options.usdc.address.toLowerCase()
     return isToken && Array.isArray(topics) && topics.join().toLowerCase() === wanted
   }
@@ -205,7 +204,7 @@ interface Use {
   readonly isCanceled: boolean
 }
 
-function useIn({ transactionHash, blockNumber, topics }: Fields): Use | undefined {
+function useIn({ transactionHash, blockNumber, topics }: JsonFields): Use | undefined {
   if (typeof transactionHash !== 'string' || !hash.test(transactionHash)) return undefined
   if (typeof blockNumber !== 'string' || !quantity.test(blockNumber)) return undefined
   const isCanceled = Array.isArray(topics) && String(topics[0]).toLowerCase() === canceledTopic
@@ -213,9 +212,3 @@ function useIn({ transactionHash, blockNumber, topics }: Fields): Use | undefine
 }
 
 const nonceOf = (payment: string): string => payment.slice(payment.lastIndexOf(':') + 1).toLowerCase()
-
-type Fields = Readonly<Record<string, unknown>>
-
-function fieldsOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null ? (value as Fields) : {}
-}

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock, Timer } from '../actor/clock.js'
 import type { PaymentRecord, PaymentRecords } from './payment-records.js'
 
@@ -15,7 +16,7 @@ const agePart = 1 / 8
  * Looks at the chain again for payments that failed in doubt (`PaymentRecords.doubtful`), until it shows whether they moved.
  */
 export class DoubtfulPayments {
-  readonly #lookedMs = new Map<string, number>()
+  readonly #lookedMs = new BoundedMap<string, number>(keptMax)
   #timer: Timer | undefined
   #isWorking = false
   #after = ''
@@ -49,7 +50,7 @@ export class DoubtfulPayments {
       const line = due.values()
       const lane = async (): Promise<void> => {
         for (const record of line) {
-          this.#note(record.payment)
+          this.#lookedMs.set(record.payment, this.clock.now())
           await this.look(record)
         }
       }
@@ -65,12 +66,5 @@ export class DoubtfulPayments {
     // A clock that was set back must not end the looks.
     const passedMs = Math.abs(nowMs - (this.#lookedMs.get(payment) ?? 0))
     return passedMs >= pauseMs
-  }
-
-  #note(payment: string): void {
-    this.#lookedMs.delete(payment)
-    this.#lookedMs.set(payment, this.clock.now())
-    const [oldest] = this.#lookedMs.keys()
-    if (this.#lookedMs.size > keptMax && oldest !== undefined) this.#lookedMs.delete(oldest)
   }
 }

@@ -35,3 +35,8 @@ export function usdcNamed(network: string): Usdc | undefined {
   const chains: readonly Usdc[] = Object.values(usdcOf)
   return chains.find((one) => one.network === network || one.caip2 === network)
 }
+
+/** Topic of Transfer(address,address,uint256), an event of ERC-20: Keccak-256, as of the next one. */
+export const transferTopic = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
+/** Topic of AuthorizationUsed(address,bytes32), of ERC-3009. The event of the transfer that it authorizes is the next one. */
+export const authorizationUsedTopic = '0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5'

@@ -1,3 +1,4 @@
+import { BoundedMap } from '../actor/bounded-map.js'
 import type { Clock } from '../actor/clock.js'
 import { isRefusal, type Refusal, refuse } from '../format/refusal.js'
 import type { BlockHash, ChainTip, KnownHeight } from './chain.js'
@@ -60,7 +61,9 @@ export class AgreedTips {
   /** What most stated last; monotonic time. */
   #agreed: { readonly height: number; readonly atMs: number; readonly lowest: number } | undefined
   /** Anchors that were given, and the nodes that state them; monotonic time. */
-  readonly #given = new Map<unknown, { readonly nodes: readonly string[]; readonly atMs: number }>()
+  readonly #given = new BoundedMap<unknown, { readonly nodes: readonly string[]; readonly atMs: number }>(
+    givenMax,
+  )
   /** When an anchor of a node was refused last. */
   readonly #refusedMs = new Map<string, number>()
   /** How often an anchor was given that no other node knows. */
@@ -140,10 +143,7 @@ export class AgreedTips {
   }
 
   #give({ anchor, height }: ChainTip, of: readonly StatedTip[]): ChainTip {
-    this.#given.delete(anchor)
     this.#given.set(anchor, { nodes: of.map(({ node }) => node), atMs: this.clock.monotonic() })
-    const [oldest] = this.#given.keys()
-    if (this.#given.size > givenMax) this.#given.delete(oldest)
     return { anchor, height }
   }
 

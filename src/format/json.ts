@@ -93,3 +93,11 @@ function stringEnd(text: string, start: number): number {
   }
   return -1
 }
+
+/** The fields of a JSON object that others have written; their values may be anything. */
+export type JsonFields = Readonly<Record<string, unknown>>
+
+/** The fields of a value of JSON: none where it is no object. */
+export function jsonFields(value: unknown): JsonFields {
+  return typeof value === 'object' && value !== null ? (value as JsonFields) : {}
+}

@@ -1,5 +1,7 @@
 import type { Clock } from '../../actor/clock.js'
 import { JsonPeer } from '../../admission/json-peer.js'
+import { authorizationUsedTopic, transferTopic } from '../../admission/usdc.js'
+import { type JsonFields, jsonFields } from '../../format/json.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import { spelled } from '../books/wallets.js'
 import type { TokenName } from '../prices/rates.js'
@@ -25,15 +27,10 @@ export interface EvmOptions {
   readonly limitMs: number
 }
 
-type Fields = Readonly<Record<string, unknown>>
-
 const hashShape = /^0x[0-9a-fA-F]{64}$/
 const quantityShape = /^0x[0-9a-fA-F]{1,64}$/
-/** transfer(address,uint256) of ERC-20, and its event Transfer(address,address,uint256). */
+/** transfer(address,uint256) of ERC-20. */
 const transferCall = '0xa9059cbb'
-const transferTopic = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef'
-/** AuthorizationUsed(address,bytes32) of ERC-3009. */
-const authorizedTopic = '0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5'
 const nobody = `0x${'0'.repeat(40)}`
 /** A transaction with thousands of transfers. */
 const receiptMaxBytes = 8 * 2 ** 20
@@ -63,14 +60,14 @@ export class EvmReader implements ChainReader {
     const found = await this.#ask('eth_getTransactionByHash', [id])
     if (found === undefined) return this.#silent()
     if (found === null) return 'absent'
-    const transaction = fieldsOf(found)
+    const transaction = jsonFields(found)
     if (String(transaction.hash).toLowerCase() !== id.toLowerCase()) return this.#silent()
     const receipt = await this.#ask('eth_getTransactionReceipt', [id])
     const tip = await this.#ask('eth_blockNumber', [])
     if (receipt === undefined || !isQuantity(tip)) return this.#silent()
     const contract = this.options.contracts[token]
     const called = contract === undefined ? coinIn(transaction) : tokenIn(transaction, contract)
-    const mined = fieldsOf(receipt)
+    const mined = jsonFields(receipt)
     if (receipt === null || !isQuantity(mined.blockNumber)) {
       // What the call of another contract will transfer is known when it is in a block.
       if ('wrong' in called) return contract === undefined ? called : 'absent'
@@ -112,7 +109,7 @@ export class EvmReader implements ChainReader {
 
 type Paid = Pick<SeenPayment, 'quantity' | 'sender' | 'recipient' | 'beneficiary'>
 
-function coinIn({ from, to, value, input }: Fields): Paid | NoPayment {
+function coinIn({ from, to, value, input }: JsonFields): Paid | NoPayment {
   if (!isAddress(from) || !isAddress(to) || !isQuantity(value))
     return { wrong: 'The transaction pays nobody' }
   return {
@@ -124,7 +121,7 @@ function coinIn({ from, to, value, input }: Fields): Paid | NoPayment {
 }
 
 /** A transfer of a token: the call of its contract, with the beneficiary's text behind. */
-function tokenIn({ from, to, input }: Fields, contract: string): Paid | NoPayment {
+function tokenIn({ from, to, input }: JsonFields, contract: string): Paid | NoPayment {
   const isCall = isAddress(to) && to.toLowerCase() === contract.toLowerCase() && typeof input === 'string'
   if (!isCall || !isAddress(from) || !input.startsWith(transferCall) || input.length < callChars)
     return { wrong: 'The transaction is no transfer of this token' }
@@ -141,12 +138,12 @@ function tokenIn({ from, to, input }: Fields, contract: string): Paid | NoPaymen
  * others may send it, so only the call of a plain transfer (`called`) can name a beneficiary: anybody may have written the rest.
  */
 function loggedIn(
-  { logs }: Fields,
+  { logs }: JsonFields,
   contract: string,
   wallet: string,
   called: Paid | NoPayment,
 ): Paid | NoPayment {
-  const all = (Array.isArray(logs) ? logs.map(fieldsOf) : []).map(({ address, topics, data }) => ({
+  const all = (Array.isArray(logs) ? logs.map(jsonFields) : []).map(({ address, topics, data }) => ({
     isOfToken: String(address).toLowerCase() === contract.toLowerCase(),
     topics: (Array.isArray(topics) ? topics : []).map((topic) => String(topic).toLowerCase()),
     data,
@@ -156,7 +153,7 @@ function loggedIn(
     // The transfer behind this event is one by authorization: a payment by x402, which is credited where it is presented.
     const isAuthorized =
       before?.isOfToken === true &&
-      before.topics[0] === authorizedTopic &&
+      before.topics[0] === authorizationUsedTopic &&
       before.topics[1] === event.topics[1]
     return event.isOfToken ? [{ ...event, isAuthorized }] : []
   })
@@ -204,8 +201,4 @@ function isAddress(value: unknown): value is string {
 
 function isQuantity(value: unknown): value is string {
   return typeof value === 'string' && quantityShape.test(value)
-}
-
-function fieldsOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null ? (value as Fields) : {}
 }

@@ -1,5 +1,6 @@
 import type { Clock } from '../../actor/clock.js'
 import { JsonPeer } from '../../admission/json-peer.js'
+import { type JsonFields, jsonFields } from '../../format/json.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import { beneficiaryIn, type ChainReader, type NoPayment, type SeenPayment } from './seen-payment.js'
 
@@ -8,8 +9,6 @@ export interface KyveOptions {
   readonly url: string
   readonly limitMs: number
 }
-
-type Fields = Readonly<Record<string, unknown>>
 
 const hashShape = /^[0-9A-Fa-f]{64}$/
 const sendType = '/cosmos.bank.v1beta1.MsgSend'
@@ -38,10 +37,10 @@ export class KyveReader implements ChainReader {
     if (isUnknown) return 'absent'
     if (answer.status !== 200) return silent
     const { tx_response: txResponse, tx } = answer.body
-    const response = fieldsOf(txResponse)
+    const response = jsonFields(txResponse)
     if (String(response.txhash).toUpperCase() !== hash) return silent
     if (response.code !== 0) return { wrong: 'The transaction has failed on its chain' }
-    const paid = paidIn(fieldsOf(fieldsOf(tx).body))
+    const paid = paidIn(jsonFields(jsonFields(tx).body))
     if ('wrong' in paid) return paid
     const height = /^\d{1,15}$/.test(String(response.height)) ? { height: Number(response.height) } : {}
     return { ...paid, id: hash, isFinal: true, isBeyondWatching: true, ...height }
@@ -58,12 +57,12 @@ const silent = refuse('upstream', 'upstream', 'the node of kyve does not answer'
 function paidIn({
   messages,
   memo,
-}: Fields): Omit<SeenPayment, 'id' | 'isFinal' | 'isBeyondWatching'> | NoPayment {
-  const [message, ...others] = Array.isArray(messages) ? messages.map(fieldsOf) : []
+}: JsonFields): Omit<SeenPayment, 'id' | 'isFinal' | 'isBeyondWatching'> | NoPayment {
+  const [message, ...others] = Array.isArray(messages) ? messages.map(jsonFields) : []
   if (message?.['@type'] !== sendType || others.length > 0)
     return { wrong: 'The transaction is no transfer of KYVE' }
   const { from_address: sender, to_address: recipient, amount } = message
-  const coins = (Array.isArray(amount) ? amount.map(fieldsOf) : []).filter(({ denom }) => denom === coin)
+  const coins = (Array.isArray(amount) ? amount.map(jsonFields) : []).filter(({ denom }) => denom === coin)
   const text = String(coins[0]?.amount)
   if (
     typeof sender !== 'string' ||
@@ -75,8 +74,4 @@ function paidIn({
   const beneficiary = beneficiaryIn(typeof memo === 'string' ? memo.slice(0, 1000) : '')
   const named = beneficiary === undefined ? {} : { beneficiary }
   return { quantity: BigInt(text), sender, recipient, ...named }
-}
-
-function fieldsOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null ? (value as Fields) : {}
 }

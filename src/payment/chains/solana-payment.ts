@@ -1,7 +1,6 @@
 import { decodeBase58 } from '../../format/base58.js'
+import { type JsonFields, jsonFields } from '../../format/json.js'
 import { beneficiaryIn, type NoPayment, type SeenPayment } from './seen-payment.js'
-
-type Fields = Readonly<Record<string, unknown>>
 
 const systemProgram = '1'.repeat(32)
 const tokenPrograms = [
@@ -37,18 +36,18 @@ type Paid = Pick<SeenPayment, 'quantity' | 'sender' | 'beneficiary'>
  * What a transaction pays to `wallet`. How much has come is read from the balances. Who has paid is read from the transfers, also
  * of programs that were called: the first account is only who pays the fee, and a balance may fall for other reasons.
  */
-export function solanaPayment(found: Fields, wallet: string, mint: string | undefined): Paid | NoPayment {
-  const meta = fieldsOf(found.meta)
+export function solanaPayment(found: JsonFields, wallet: string, mint: string | undefined): Paid | NoPayment {
+  const meta = jsonFields(found.meta)
   if (meta.err !== null) return { wrong: 'The transaction has failed on its chain' }
-  const message = fieldsOf(fieldsOf(found.transaction).message)
-  const loaded = fieldsOf(meta.loadedAddresses)
+  const message = jsonFields(jsonFields(found.transaction).message)
+  const loaded = jsonFields(meta.loadedAddresses)
   // Balances are those of the transaction's own accounts, and behind them of those that it names by lookup tables.
   const named = [message.accountKeys, loaded.writable, loaded.readonly].flatMap(listOf)
-  const keys = named.map((key) => (typeof key === 'string' ? key : String(fieldsOf(key).pubkey)))
+  const keys = named.map((key) => (typeof key === 'string' ? key : String(jsonFields(key).pubkey)))
   const received = mint === undefined ? coinsOf(keys, wallet, meta) : tokensOf(mint, wallet, meta)
   if (received <= 0n) return { wrong: 'The transaction does not pay this service' }
   const own = stepsIn(message.instructions, keys)
-  const called = listOf(meta.innerInstructions).flatMap((one) => stepsIn(fieldsOf(one).instructions, keys))
+  const called = listOf(meta.innerInstructions).flatMap((one) => stepsIn(jsonFields(one).instructions, keys))
   const owners = mint === undefined ? keys : ownersOf(mint, meta)
   const moves = [...own, ...called]
     .flatMap((step) => (mint === undefined ? coinMoves(step) : tokenMoves(step)))
@@ -61,7 +60,7 @@ export function solanaPayment(found: Fields, wallet: string, mint: string | unde
   let quantity = received
   if (moved < received) quantity = moved
   // Where the payer has not signed, because a program pays for it, anybody may have written the memo beside.
-  const { numRequiredSignatures: signers } = fieldsOf(message.header)
+  const { numRequiredSignatures: signers } = jsonFields(message.header)
   const hasSigned = keys.slice(0, isWhole(signers) ? signers : 0).includes(sender)
   const text = own.find(
     (step) => hasSigned && isOf(step, memoPrograms) && beneficiaryIn(step.data.toString()) !== undefined,
@@ -70,28 +69,28 @@ export function solanaPayment(found: Fields, wallet: string, mint: string | unde
   return { quantity, sender, ...(beneficiary === undefined ? {} : { beneficiary }) }
 }
 
-function coinsOf(keys: readonly string[], wallet: string, meta: Fields): bigint {
+function coinsOf(keys: readonly string[], wallet: string, meta: JsonFields): bigint {
   const at = keys.indexOf(wallet)
   const [before, after] = [listOf(meta.preBalances)[at], listOf(meta.postBalances)[at]]
   return isWhole(before) && isWhole(after) ? BigInt(after) - BigInt(before) : 0n
 }
 
-function tokensOf(mint: string, wallet: string, meta: Fields): bigint {
+function tokensOf(mint: string, wallet: string, meta: JsonFields): bigint {
   const sum = (list: unknown): bigint =>
     listOf(list)
-      .map(fieldsOf)
+      .map(jsonFields)
       .filter((one) => one.mint === mint && one.owner === wallet)
-      .map((one) => String(fieldsOf(one.uiTokenAmount).amount))
+      .map((one) => String(jsonFields(one.uiTokenAmount).amount))
       .reduce((total, amount) => total + (/^\d{1,39}$/.test(amount) ? BigInt(amount) : 0n), 0n)
   return sum(meta.postTokenBalances) - sum(meta.preTokenBalances)
 }
 
 /** By position: whose the accounts of a token are. '': of several in this transaction. */
-function ownersOf(mint: string, meta: Fields): readonly string[] {
+function ownersOf(mint: string, meta: JsonFields): readonly string[] {
   const owners: string[] = []
   for (const { accountIndex, mint: its, owner } of [meta.preTokenBalances, meta.postTokenBalances]
     .flatMap(listOf)
-    .map(fieldsOf)) {
+    .map(jsonFields)) {
     if (its !== mint || !isWhole(accountIndex) || typeof owner !== 'string') continue
     owners[accountIndex] = (owners[accountIndex] ?? owner) === owner ? owner : ''
   }
@@ -100,7 +99,7 @@ function ownersOf(mint: string, meta: Fields): readonly string[] {
 
 function stepsIn(list: unknown, keys: readonly string[]): Step[] {
   return listOf(list)
-    .map(fieldsOf)
+    .map(jsonFields)
     .map(({ programIdIndex, accounts, data }) => ({
       program: isWhole(programIdIndex) ? keys[programIdIndex] : undefined,
       // A position that is no number stays one that is no account's: the others keep their places.
@@ -141,8 +140,4 @@ function isWhole(value: unknown): value is number {
 
 function listOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
-}
-
-function fieldsOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null ? (value as Fields) : {}
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '../../actor/clock.js'
 import { JsonPeer } from '../../admission/json-peer.js'
 import { decodeBase58 } from '../../format/base58.js'
+import { jsonFields } from '../../format/json.js'
 import { type Refusal, refuse } from '../../format/refusal.js'
 import type { TokenName } from '../prices/rates.js'
 import type { ChainReader, NoPayment, SeenPayment } from './seen-payment.js'
@@ -15,8 +16,6 @@ export interface SolanaOptions {
   readonly mints: Readonly<Partial<Record<TokenName, string>>>
   readonly limitMs: number
 }
-
-type Fields = Readonly<Record<string, unknown>>
 
 /** Payments in SOL and in SPL tokens. */
 export class SolanaReader implements ChainReader {
@@ -43,9 +42,9 @@ export class SolanaReader implements ChainReader {
     const found = final ?? (await this.#transaction(id, 'confirmed'))
     if (found === undefined) return this.#silent()
     if (found === null) return 'absent'
-    const paid = solanaPayment(fieldsOf(found), wallet, this.options.mints[token])
+    const paid = solanaPayment(jsonFields(found), wallet, this.options.mints[token])
     if ('wrong' in paid) return final === null ? { wrong: paid.wrong } : paid
-    const slot = fieldsOf(found).slot
+    const slot = jsonFields(found).slot
     const height = typeof slot === 'number' ? { height: slot } : {}
     // A finalized transaction is never lost.
     return {
@@ -73,8 +72,4 @@ export class SolanaReader implements ChainReader {
     const answer = await this.#peer.ask('', body, this.options.limitMs)
     return 'why' in answer || answer.status !== 200 ? undefined : answer.body.result
   }
-}
-
-function fieldsOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null ? (value as Fields) : {}
 }

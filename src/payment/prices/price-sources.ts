@@ -1,3 +1,4 @@
+import { jsonFields } from '../../format/json.js'
 import { type Asset, assets, type Currency, currencies, readRate } from './rates.js'
 
 /** The prices in the answer of one source. */
@@ -13,12 +14,6 @@ interface PriceDialect {
   /** The assets that it is expected to price. */
   readonly assets: readonly Asset[]
   read(body: Readonly<Record<string, unknown>>): SourceRates
-}
-
-type Fields = Readonly<Record<string, unknown>>
-
-function fieldsOf(value: unknown): Fields {
-  return typeof value === 'object' && value !== null ? (value as Fields) : {}
 }
 
 /** A price of JSON: a positive number, or one as text. */
@@ -65,14 +60,14 @@ const geckoNames: Readonly<Record<Asset, string>> = {
 const gecko: PriceDialect = {
   query: `?ids=${Object.values(geckoNames).join(',')}&vs_currencies=${currencies.join(',')}`,
   assets,
-  read: (body) => crossed((asset, currency) => fieldsOf(body[geckoNames[asset]])[currency]),
+  read: (body) => crossed((asset, currency) => jsonFields(body[geckoNames[asset]])[currency]),
 }
 
 /** CryptoCompare's /data/pricemulti: `{AR: {USD: 6.25, EUR: 5.6, ...}, ETH: {USD: ...}}`. */
 const compare: PriceDialect = {
   query: `?fsyms=${assets.join(',').toUpperCase()}&tsyms=${currencies.join(',').toUpperCase()}`,
   assets,
-  read: (body) => crossed((asset, currency) => fieldsOf(body[asset.toUpperCase()])[currency.toUpperCase()]),
+  read: (body) => crossed((asset, currency) => jsonFields(body[asset.toUpperCase()])[currency.toUpperCase()]),
 }
 
 /** Coinbase's /v2/exchange-rates: `{data: {currency: 'USD', rates: {EUR: '0.9', ETH: '0.0004', ...}}}`, units for one USD. */
@@ -80,9 +75,9 @@ const coinbase: PriceDialect = {
   query: '?currency=USD',
   assets: ['eth', 'sol', 'usdc'],
   read: (body) => {
-    const { currency, rates } = fieldsOf(body.data)
+    const { currency, rates } = jsonFields(body.data)
     if (currency !== 'USD') return { usd: {}, perUsd: {} }
-    const perUsd = fieldsOf(rates)
+    const perUsd = jsonFields(rates)
     const unitsOf = (name: string): number => Number(perUsd[name.toUpperCase()])
     return {
       usd: table(coinbase.assets, (asset) => decimalOf(1 / unitsOf(asset))),
