@@ -2,25 +2,28 @@ import type { Clock } from '../../actor/clock.js'
 import type { Id } from '../../format/id.js'
 import type { UnreadableItems } from '../records/unreadable-items.js'
 import type { AcceptedItem } from '../records/uploads.js'
+import { LooksInARow } from './looks-in-a-row.js'
 import type { Damage } from './sending.js'
 
 /** Looks, with none between them that finds all, before anything is for good. */
-const timesMin = 4
+const looksMin = 4
 /** Where the disk gives no bytes for so long they do not come back: a network disk, or a mount, does within minutes. */
 const goneMs = 3_600_000
 
 /** Bundles that were posted, so that they are paid for, and of which the disk does not give all items. */
 export class DamagedBundles {
-  readonly #found = new Map<Id, { readonly sinceMs: number; readonly times: number }>()
+  readonly #looks: LooksInARow
 
   constructor(
     private readonly unreadable: Pick<UnreadableItems, 'find'>,
-    private readonly clock: Pick<Clock, 'monotonic'>,
-  ) {}
+    clock: Pick<Clock, 'monotonic'>,
+  ) {
+    this.#looks = new LooksInARow(clock)
+  }
 
   /** It is whole, or nothing is to be done with it any more. */
   remove(bundle: Id): void {
-    this.#found.delete(bundle)
+    this.#looks.end(bundle)
   }
 
   /**
@@ -37,16 +40,14 @@ export class DamagedBundles {
       this.remove(bundle)
       return { reason: 'its items are read once more', isForGood: false }
     }
-    const nowMs = this.clock.monotonic()
-    const { sinceMs, times } = this.#found.get(bundle) ?? { sinceMs: nowMs, times: 0 }
-    this.#found.set(bundle, { sinceMs, times: times + 1 })
+    const { looks, passedMs } = this.#looks.add(bundle)
     const areOther = how === 'other' || lost.every(({ isOther }) => isOther)
     return {
       reason:
         how === 'other'
           ? 'its items are not those of its transaction'
           : `${lost.length} of its items cannot be read`,
-      isForGood: times + 1 >= timesMin && (areOther || nowMs - sinceMs >= goneMs),
+      isForGood: looks >= looksMin && (areOther || passedMs >= goneMs),
     }
   }
 }

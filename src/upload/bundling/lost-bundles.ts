@@ -1,6 +1,7 @@
 import type { Id } from '../../format/id.js'
 import type { BundleRecord } from './bundle-records.js'
 import type { BundlerParts } from './bundler-parts.js'
+import { LooksInARow } from './looks-in-a-row.js'
 
 /** Nodes forget an anchor after so many blocks. */
 const anchorBlocks = 50
@@ -11,13 +12,13 @@ const [looksMin, pausesMin] = [3, 5] as const
 
 /** What decides that a transaction will never be in a block: only then its items may go into another one. */
 export class LostBundles {
-  /** Since when, and how many looks in a row have shown so. */
-  readonly #found = new Map<Id, { readonly sinceMs: number; readonly looks: number }>()
-
+  readonly #looks: LooksInARow
   /** Records whose anchor has a height that no chain has: the height at the first look stands for it. */
   readonly #bounded = new Map<Id, number>()
 
-  constructor(private readonly parts: Pick<BundlerParts, 'clock' | 'height' | 'rules'>) {}
+  constructor(private readonly parts: Pick<BundlerParts, 'clock' | 'height' | 'rules'>) {
+    this.#looks = new LooksInARow(parts.clock)
+  }
 
   /** How many blocks ago its anchor has ended; below 1: it holds. */
   blocksOver({ id, anchorHeight }: Pick<BundleRecord, 'id' | 'anchorHeight'>): number {
@@ -29,14 +30,12 @@ export class LostBundles {
 
   /** Called with each look that shows so. True: there were several, over so many usual pauses, and no other one between. */
   note(id: Id, pauses: number = pausesMin): boolean {
-    const nowMs = this.parts.clock.monotonic()
-    const { sinceMs, looks } = this.#found.get(id) ?? { sinceMs: nowMs, looks: 0 }
-    this.#found.set(id, { sinceMs, looks: looks + 1 })
-    return looks + 1 >= looksMin && nowMs - sinceMs >= pauses * this.parts.rules.lookMs
+    const { looks, passedMs } = this.#looks.add(id)
+    return looks >= looksMin && passedMs >= pauses * this.parts.rules.lookMs
   }
 
   /** A look shows otherwise, or nothing is to be decided any more. */
   forget(id: Id): void {
-    this.#found.delete(id)
+    this.#looks.end(id)
   }
 }
